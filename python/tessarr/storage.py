@@ -201,7 +201,7 @@ def contains_group(store: StoreLike, path: str | None = None) -> bool:
 
 def _find(store: StoreLike, path: str | None) -> Any:
     opened, at = locate_node(store, "r", path)
-    return run_flow(open_flow.find(at), opened)
+    return run_flow(open_flow.find_node(at), opened)
 
 
 def listdir(store: StoreLike, path: str | None = None) -> list[str]:

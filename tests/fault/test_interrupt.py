@@ -117,7 +117,7 @@ def only_thread_busy() -> Generator[None]:
 def test_ctrl_c_ends_the_wait_and_not_the_write() -> None:
     """Who waits does the work where no thread is free; interrupted, he leaves it to others."""
     array = tessarr.create_array(Slow(), shape=(40,), dtype="u1", chunks=(1,))
-    view = _viewed(array)
+    view = _view_origin(array)
     with only_thread_busy():
         write = view.write(1)
         threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,)).start()
@@ -292,20 +292,20 @@ def test_ctrl_c_at_no_time_tears_a_commit() -> None:
     assert times > 20
 
 
-def _viewed(array: tessarr.Array) -> ts.TensorStore:
+def _view_origin(array: tessarr.Array) -> ts.TensorStore:
     return ts.open({"driver": "tessarr", "store": array.store}).result()
 
 
 def _collected(array: tessarr.Array) -> ts.Future[Any]:
     with ts.Batch() as batch:
-        return ts.cast(_viewed(array), ts.float64).read(batch=batch)
+        return ts.cast(_view_origin(array), ts.float64).read(batch=batch)
 
 
 READS: dict[str, Callable[[tessarr.Array], Any]] = {
     "tessarr": lambda array: array.read(...),
-    "view": lambda array: _viewed(array).read(),
-    "cast": lambda array: ts.cast(_viewed(array), ts.float64).read(),
-    "stack": lambda array: ts.stack([_viewed(array)] * 2).read(),
+    "view": lambda array: _view_origin(array).read(),
+    "cast": lambda array: ts.cast(_view_origin(array), ts.float64).read(),
+    "stack": lambda array: ts.stack([_view_origin(array)] * 2).read(),
     "batch": _collected,
 }
 

@@ -15,10 +15,10 @@ import pytest
 import tessarr
 from stores.failing import Stopping
 from tessarr.errors import StoreError, TessarrWarning
-from tessarr.flow.changes import Target, _mark
-from tessarr.flow.consolidate import rebuild
-from tessarr.flow.copies import copied_from
-from tessarr.flow.run import Replace, answer, run_flow
+from tessarr.flow.changes import CopyUpdate, _put_mark
+from tessarr.flow.consolidate import rebuild_copies
+from tessarr.flow.copies import copies_key
+from tessarr.flow.run import Replace, perform_request, run_flow
 from tessarr.format import json as _json
 from tessarr.metadata.consolidated import read_marks
 from tessarr.stores import MemoryStore
@@ -131,11 +131,11 @@ def test_mark_of_other_program_rebuilds_copies_if_that_program_died(
     """A mark is of a dead program where locks exclude all others; elsewhere if it is old."""
     store = MemoryStore()
     hierarchy(store, zarr_format)
-    target = Target(("", zarr_format), "g/a")
-    run_flow(_mark(target, f"{time.time() - age_s:.0f}-other", exclusive=exclusive), store)
-    mark = _mark(target, f"{time.time():.0f}-own", exclusive=exclusive)
+    target = CopyUpdate(("", zarr_format), "g/a")
+    run_flow(_put_mark(target, f"{time.time() - age_s:.0f}-other", exclusive=exclusive), store)
+    mark = _put_mark(target, f"{time.time():.0f}-own", exclusive=exclusive)
     assert run_flow(mark, store) == is_stale
-    stored = store[copied_from("", zarr_format)]
+    stored = store[copies_key("", zarr_format)]
     document, _ = _json.load(stored, what="the copies")
     assert {name.partition("-")[2] for name in read_marks(document, zarr_format)} == {
         "other",
@@ -148,7 +148,7 @@ def test_consolidate_during_change_of_other_program_copies_the_change(zarr_forma
     """A node that changes after it was read is read again, also where no lock excludes others."""
     store = MemoryStore()
     hierarchy(store, zarr_format)
-    flow = rebuild("", zarr_format)
+    flow = rebuild_copies("", zarr_format)
     request = next(flow)
     edits = 0
     with pytest.raises(StopIteration):
@@ -156,7 +156,7 @@ def test_consolidate_during_change_of_other_program_copies_the_change(zarr_forma
             if isinstance(request, Replace) and edits < 2:
                 edits += 1
                 open_group(store, mode="r+")["g/a"].attrs["x"] = 2 + edits
-            request = flow.send(answer(request, store))
+            request = flow.send(perform_request(request, store))
     assert edits == 2
     check_not_stale(dict(store))
     assert open_group(store, "r")["g/a"].attrs["x"] == 4
@@ -167,13 +167,13 @@ def test_consolidate_that_other_programs_overtake_each_time_fails(zarr_format: A
     """Nodes are not read without end; the copies are those that the others made."""
     store = MemoryStore()
     hierarchy(store, zarr_format)
-    flow = rebuild("", zarr_format)
+    flow = rebuild_copies("", zarr_format)
     request = next(flow)
     with pytest.raises(StoreError, match="other programs changed nodes"):
         for count in range(10_000):
             if isinstance(request, Replace):
                 open_group(store, mode="r+")["g/a"].attrs["x"] = count
-            request = flow.send(answer(request, store))
+            request = flow.send(perform_request(request, store))
     check_not_stale(dict(store))
 
 
@@ -182,11 +182,11 @@ def test_rebuild_keeps_marks_of_live_programs(zarr_format: Any) -> None:
     """A program that is changing a node may stop: its mark stays until it shows the change."""
     store = MemoryStore()
     hierarchy(store, zarr_format)
-    target = Target(("", zarr_format), "g/a")
-    run_flow(_mark(target, "1-dead", exclusive=False), store)
-    run_flow(_mark(target, "2-live", exclusive=False), store)
-    run_flow(rebuild("", zarr_format, is_live=lambda mark: mark == "2-live"), store)
-    document, _ = _json.load(store[copied_from("", zarr_format)], what="the copies")
+    target = CopyUpdate(("", zarr_format), "g/a")
+    run_flow(_put_mark(target, "1-dead", exclusive=False), store)
+    run_flow(_put_mark(target, "2-live", exclusive=False), store)
+    run_flow(rebuild_copies("", zarr_format, is_active=lambda mark: mark == "2-live"), store)
+    document, _ = _json.load(store[copies_key("", zarr_format)], what="the copies")
     assert read_marks(document, zarr_format) == {"2-live": "g/a"}
 
 

@@ -13,7 +13,7 @@ import tessarr
 from stores.failing import Stopping
 from tessarr.errors import ExistsError
 from tessarr.flow import deletion
-from tessarr.flow.run import DeletePrefix, DeletesAtOnce, RemoveLink
+from tessarr.flow.run import DeletePrefix, HasAtomicDelete, RemoveLink
 from tessarr.stores import LocalStore, MemoryStore, SQLiteStore, Store
 
 # Untyped: what a name is in a group, a test knows.
@@ -144,9 +144,9 @@ def test_delete_in_one_step_writes_no_mark(tmp_path: Path) -> None:
 
 def test_delete_in_one_step_removes_no_document_before() -> None:
     """Where a store deletes a group in one step, nothing else changes before that step."""
-    steps = deletion.delete("x")
+    steps = deletion.delete_all("x")
     assert next(steps) == RemoveLink("x/")
-    assert steps.send(False) == DeletesAtOnce("x/")
+    assert steps.send(False) == HasAtomicDelete("x/")
     assert steps.send(True) == DeletePrefix("x/")
     with pytest.raises(StopIteration):
         steps.send(None)

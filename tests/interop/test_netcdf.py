@@ -308,7 +308,7 @@ def reader(request, monkeypatch) -> str:
     pytest.importorskip("netCDF4", reason="the package that writes the files, and reads them")
     pytest.importorskip("scipy", reason="a package that reads netCDF-3")
     if request.param == "scipy":
-        monkeypatch.setattr(netcdf3, "_ByNetCDF4", absent)
+        monkeypatch.setattr(netcdf3, "_NetCDF4Reader", absent)
     return request.param
 
 

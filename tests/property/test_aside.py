@@ -17,7 +17,7 @@ from property.model import Model, assert_same, assigned
 from property.subject import Subject
 from property.test_fields import drawn_names, named
 from sampling import examples
-from tessarr.array.write_buffer import Overlay, aside
+from tessarr.array.write_buffer import Overlay, buffer_writes
 from tessarr.testing.strategies import array_cases
 
 CASES = {
@@ -38,7 +38,7 @@ class Aside(Subject):
         self.others = Subject(case, self.store)
         self.kept: list[tuple[str, Any, Any]] = []
         self.overlay = Overlay()
-        self.array = aside(self.array, self.store, self.overlay)
+        self.array = buffer_writes(self.array, self.store, self.overlay)
 
     def put(self, data: st.DataObject) -> None:
         """Write one random selection, of records perhaps only some fields."""

@@ -131,7 +131,7 @@ def calls_of(function: Callable[..., Any], first: dict[str, Any]) -> Iterator[tu
         yield name, call
 
 
-SETTINGS = sorted(keywords.SETTINGS)
+SETTINGS = sorted(keywords.SETTING_NAMES)
 STORE = {"store": tessarr.stores.MemoryStore, "shape": (4, 6)}
 
 

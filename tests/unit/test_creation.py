@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.array.keywords import SETTINGS
+from tessarr.array.keywords import SETTING_NAMES
 from tessarr.codecs import Blosc, Delta, Fletcher32, GZip, Shuffle, Zlib, Zstd
 from tessarr.errors import ArgumentError, ExistsError, UnsupportedError
 
@@ -180,7 +180,7 @@ def test_settings_that_have_to_be_as_they_are() -> None:
 def test_every_setting_is_told_of() -> None:
     told = str(tessarr.create_array.__doc__)
     names = {name.strip() for line in told.splitlines() for name in line.split(",")}
-    assert SETTINGS - names == set()
+    assert SETTING_NAMES - names == set()
 
 
 # Data

@@ -220,7 +220,7 @@ def test_appending_to_what_is_resized_meanwhile_by_others_who_do_not_wait(
     write = resize.write_region
 
     def overtaken(*given: Any, **options: Any) -> None:
-        flow = edit.shape(array.path, array.metadata.zarr_format, wider)
+        flow = edit.edit_shape(array.path, array.metadata.zarr_format, wider)
         run_flow(flow, array.store)
         write(*given, **options)
 
@@ -343,12 +343,12 @@ def test_resize_larger_that_another_process_overtakes_starts_again(
 ) -> None:
     """Rows that the other process appended stay, and what it cut off never shows."""
     first, second = _shared_array(chunks)
-    clear = resize._clear
+    clear = resize._clear_exposed
     calls: list[tuple[int, ...]] = []
 
     def change() -> None:
         # The lock of this process does not hold for another one.
-        monkeypatch.setattr(resize, "_alone", lambda _, work, below=None: work())
+        monkeypatch.setattr(resize, "_with_shape_lock", lambda _, work, below=None: work())
         if other == "append":
             second.append([2, 2])
         elif other == "grow":
@@ -368,7 +368,7 @@ def test_resize_larger_that_another_process_overtakes_starts_again(
             change()
         return None
 
-    monkeypatch.setattr(resize, "_clear", overtaken)
+    monkeypatch.setattr(resize, "_clear_exposed", overtaken)
     first.resize(9)
     expected = {
         "append": [1, 1, 2, 2, 0, 0, 0, 0, 0],
@@ -386,15 +386,15 @@ def test_append_that_another_process_overtakes_keeps_its_rows(
 ) -> None:
     """Rows that were appended since the shape was read are not beyond the edge."""
     first, second = _shared_array(8)
-    clear = resize._clear
+    clear = resize._clear_exposed
 
     def overtaken(array: Any, old: Any, new: Any, **how: Any) -> None:
-        monkeypatch.setattr(resize, "_clear", clear)
+        monkeypatch.setattr(resize, "_clear_exposed", clear)
         # The lock of this process does not hold for another one.
-        monkeypatch.setattr(resize, "_alone", lambda _, work, below=None: work())
+        monkeypatch.setattr(resize, "_with_shape_lock", lambda _, work, below=None: work())
         second.append([2, 2])
         clear(array, old, new, **how)
 
-    monkeypatch.setattr(resize, "_clear", overtaken)
+    monkeypatch.setattr(resize, "_clear_exposed", overtaken)
     first.append([3])
     assert tessarr.open_array(first.store)[...].tolist() == [1, 1, 2, 2, 3]

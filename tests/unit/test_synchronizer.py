@@ -196,7 +196,7 @@ def test_processes_lose_nothing_where_the_store_cannot_help(tmp_path: Any, metho
 
 def test_many_chunks_are_one_lock(tmp_path: Any, monkeypatch: Any) -> None:
     """More chunks than the kernel should keep locks of exclude writers of any of them."""
-    monkeypatch.setattr(module, "_MOST", 3)
+    monkeypatch.setattr(module, "_MAX_LOCKS", 3)
     synchronizer = ProcessSynchronizer(tmp_path)
     entered = threading.Event()
 

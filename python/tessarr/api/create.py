@@ -1,6 +1,6 @@
-"""The functions with which users begin: create arrays and groups.
+"""Public functions that create arrays and groups.
 
-`create_array` tells what every keyword means; the others pass theirs on to it.
+`create_array` documents every keyword; the other functions pass theirs on to it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from tessarr.array import Array
-    from tessarr.array.keywords import Settings, StoredSettings
+    from tessarr.array.keywords import Settings, StoreSettings
     from tessarr.store.resolve import StoreLike
     from tessarr.types import MemoryOrder, ShapeLike, ZarrFormat
 
@@ -179,16 +179,18 @@ def create_array(
         )
     from tessarr.array import create as creating
 
-    form = settings.get("zarr_format") or settings.get("zarr_version") or current().zarr_format
-    opened, at = locate_node(
+    zarr_format_ = (
+        settings.get("zarr_format") or settings.get("zarr_version") or current().zarr_format
+    )
+    resolved, node_path = locate_node(
         store,
         "w",
         name if path is None else path,
-        form,
+        zarr_format_,
         chunk_store=chunk_store,
         storage_options=storage_options,
     )
-    return creating.create_array(opened, at, shape=shape, data=data, **settings)
+    return creating.create_array(resolved, node_path, shape=shape, data=data, **settings)
 
 
 def create(  # noqa: PLR0917 (the order that zarr-python 2 has)
@@ -303,7 +305,7 @@ def create_group(
     )
 
 
-def full(shape: ShapeLike, fill_value: Any, **settings: Unpack[StoredSettings]) -> Array:
+def full(shape: ShapeLike, fill_value: Any, **settings: Unpack[StoreSettings]) -> Array:
     """Create an array that reads as `fill_value`; nothing but metadata is stored.
 
     Parameters
@@ -320,7 +322,7 @@ def full(shape: ShapeLike, fill_value: Any, **settings: Unpack[StoredSettings]) 
     return create_array(shape=shape, fill_value=fill_value, **settings)
 
 
-def zeros(shape: ShapeLike, **settings: Unpack[StoredSettings]) -> Array:
+def zeros(shape: ShapeLike, **settings: Unpack[StoreSettings]) -> Array:
     """Create an array that reads as 0, as `full` does.
 
     Examples
@@ -332,7 +334,7 @@ def zeros(shape: ShapeLike, **settings: Unpack[StoredSettings]) -> Array:
     return create_array(shape=shape, **settings)
 
 
-def ones(shape: ShapeLike, **settings: Unpack[StoredSettings]) -> Array:
+def ones(shape: ShapeLike, **settings: Unpack[StoreSettings]) -> Array:
     """Create an array that reads as 1, as `full` does.
 
     Examples
@@ -344,7 +346,7 @@ def ones(shape: ShapeLike, **settings: Unpack[StoredSettings]) -> Array:
     return create_array(shape=shape, fill_value=1, **settings)
 
 
-def empty(shape: ShapeLike, **settings: Unpack[StoredSettings]) -> Array:
+def empty(shape: ShapeLike, **settings: Unpack[StoreSettings]) -> Array:
     """Create an array whose elements mean nothing before they are written, as `full` does.
 
     Format 2 states that; format 3 cannot, and has the default fill value.
@@ -411,15 +413,19 @@ def from_array(
     from tessarr.array.like import settings_like
     from tessarr.metadata.attributes import allow_copied_tokens
 
-    parts = {"chunks": chunks, "shards": shards, "filters": filters}
-    parts |= {"compressors": compressors, "serializer": serializer}
-    kept = {name for name, value in parts.items() if isinstance(value, str) and value == "keep"}
-    given = {name: value for name, value in parts.items() if name not in kept}
+    codecs_and_chunks = {"chunks": chunks, "shards": shards, "filters": filters}
+    codecs_and_chunks |= {"compressors": compressors, "serializer": serializer}
+    kept_names = {
+        name
+        for name, value in codecs_and_chunks.items()
+        if isinstance(value, str) and value == "keep"
+    }
+    overrides = {name: value for name, value in codecs_and_chunks.items() if name not in kept_names}
     # zarr-python's default of these is None, which keeps what the other array has.
-    given |= {name: value for name, value in settings.items() if value is not None}
-    like = settings_like(data, given, whole=True)
+    overrides |= {name: value for name, value in settings.items() if value is not None}
+    like = settings_like(data, overrides, with_metadata=True)
     del like["shape"]
-    with allow_copied_tokens(copied="attributes" not in given):
+    with allow_copied_tokens(copied="attributes" not in overrides):
         return create_array(store, data=data, **like)
 
 
@@ -445,9 +451,9 @@ def full_like(a: Any, fill_value: Any = "keep", **settings: Any) -> Array:
     >>> b, b[0, 0], b.zarr_format
     (Array((4, 6), int16, chunks=(2, 3), order=C), np.int16(5), 2)
     """
-    from tessarr.array.like import filled_like
+    from tessarr.array.like import fill_settings_like
 
-    return create_array(**filled_like(a, fill_value, settings))
+    return create_array(**fill_settings_like(a, fill_value, settings))
 
 
 def zeros_like(a: Any, **settings: Any) -> Array:

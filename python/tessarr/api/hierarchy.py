@@ -1,8 +1,8 @@
-"""Functions on whole hierarchies: creation, drawing, consolidated metadata, migration.
+"""Public functions for hierarchies: creation, tree view, consolidated metadata, migration.
 
-*Consolidated metadata* are copies of the documents of all nodes below a group, kept in one
-place: who opens the group by them needs no further request to know every array, which on
-a remote store is the difference between one round trip and hundreds.
+*Consolidated metadata* are copies of the documents of all nodes below a group, in one document.
+A group that is opened by them needs no further request to know every array. On a remote store
+that saves hundreds of round trips.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from tessarr.api.open import open as open_node
 from tessarr.api.open import open_group
-from tessarr.array import Array
-from tessarr.array import bind as bind_array
+from tessarr.array import Array, bind_array
 from tessarr.flow import consolidate, create, migrate
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
-from tessarr.group import Group, bind
-from tessarr.group.create import metas_of
+from tessarr.group import Group, bind_node
+from tessarr.group.create import parse_nodes
 from tessarr.metadata.from_user import read_user_metadata
 from tessarr.options import current
 from tessarr.store.resolve import locate_node
@@ -94,23 +93,24 @@ def create_hierarchy(
     'a' Group(/a, zarr_format=3)
     'a/b' Array(/a/b, (3,), int16, chunks=(3,), order=C)
     """
-    opened, at = locate_node(store, "a", path, zarr_format)
-    form = zarr_format or run_flow(_format_of(at), opened) or _stated(nodes)
-    metas = metas_of(nodes, opened, at, form or current().zarr_format)
-    created = run_flow(create.create_all(metas, overwrite=overwrite, store=opened), opened)
-    below = len(open_flow.prefix_of(at))
-    made = [
-        (path[below:], bind(meta, opened, path, read_only=False)) for path, meta in created.items()
+    resolved, base = locate_node(store, "a", path, zarr_format)
+    form = zarr_format or run_flow(_find_format(base), resolved) or _given_format(nodes)
+    metas = parse_nodes(nodes, resolved, base, form or current().zarr_format)
+    created = run_flow(create.create_nodes(metas, overwrite=overwrite, store=resolved), resolved)
+    below = len(open_flow.prefix_of(base))
+    nodes_by_path = [
+        (path[below:], bind_node(meta, resolved, path, read_only=False))
+        for path, meta in created.items()
     ]
-    return iter(made)
+    return iter(nodes_by_path)
 
 
-def _format_of(path: str) -> Flow[ZarrFormat | None]:
-    found = yield from open_flow.find(path, kind="group")
-    return None if found is None else found.zarr_format
+def _find_format(path: str) -> Flow[ZarrFormat | None]:
+    meta = yield from open_flow.find_node(path, kind="group")
+    return None if meta is None else meta.zarr_format
 
 
-def _stated(nodes: Mapping[str, Any]) -> ZarrFormat | None:
+def _given_format(nodes: Mapping[str, Any]) -> ZarrFormat | None:
     if not isinstance(nodes, Mapping):
         raise TypeError(f"nodes are a mapping of paths, not {type(nodes).__name__}")
     metas = (read_user_metadata(value, path) for path, value in nodes.items())
@@ -211,11 +211,13 @@ def consolidate_metadata(
     >>> list(tessarr.consolidate_metadata("memory://consolidated")["a"])
     ['b']
     """
-    opened, at = locate_node(store, "r+", path, storage_options=storage_options)
-    flow = consolidate.consolidate(at, zarr_format=zarr_format, name=metadata_key)
-    _, form = run_flow(flow, opened)
-    meta, copies = run_flow(consolidate.find(at, zarr_format=form, name=metadata_key), opened)
-    return bind(meta, opened, at, read_only=False, copies=copies)
+    resolved, base = locate_node(store, "r+", path, storage_options=storage_options)
+    flow = consolidate.consolidate(base, zarr_format=zarr_format, name=metadata_key)
+    _, form = run_flow(flow, resolved)
+    meta, copies = run_flow(
+        consolidate.find_consolidated(base, zarr_format=form, name=metadata_key), resolved
+    )
+    return bind_node(meta, resolved, base, read_only=False, copies=copies)
 
 
 def open_consolidated(
@@ -309,9 +311,9 @@ def consolidated_differences(
     >>> tessarr.consolidated_differences(items)
     {'a': 'changed'}
     """
-    opened, at = locate_node(store, "r", path)
-    flow = consolidate.differences(at, zarr_format=zarr_format, name=metadata_key)
-    return run_flow(flow, opened)
+    resolved, base = locate_node(store, "r", path)
+    flow = consolidate.compare_copies(base, zarr_format=zarr_format, name=metadata_key)
+    return run_flow(flow, resolved)
 
 
 def remove_consolidated(
@@ -336,8 +338,8 @@ def remove_consolidated(
     >>> tessarr.remove_consolidated("memory://bare")
     False
     """
-    opened, at = locate_node(store, "r+", path)
-    return run_flow(consolidate.remove(at, zarr_format=zarr_format), opened)
+    resolved, base = locate_node(store, "r+", path)
+    return run_flow(consolidate.remove_consolidated(base, zarr_format=zarr_format), resolved)
 
 
 def migrate_1to2(
@@ -389,7 +391,7 @@ def migrate_1to2(
     >>> sorted(items)
     ['.zarray', '.zattrs', '0']
     """
-    opened, at = locate_node(store, "r+", path)
-    run_flow(migrate.migrate(at, order=order), opened)
-    meta = run_flow(open_flow.array(at, zarr_format=2), opened)
-    return bind_array(meta, opened, at, read_only=False, present="document")
+    resolved, base = locate_node(store, "r+", path)
+    run_flow(migrate.migrate_array(base, order=order), resolved)
+    meta = run_flow(open_flow.open_array(base, zarr_format=2), resolved)
+    return bind_array(meta, resolved, base, read_only=False, present="document")

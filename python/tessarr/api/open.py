@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from tessarr.api.create import create_array, create_group
-from tessarr.array import bind as bind_array
+from tessarr.array import bind_array
 from tessarr.errors import ArgumentError, ExistsError, MetadataError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
 from tessarr.format.node_path import check_path
-from tessarr.group import bind
+from tessarr.group import bind_node
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store.resolve import get_folder, locate_node
 
@@ -99,26 +99,32 @@ def open(
     >>> tessarr.open("memory://opened", mode="r")
     Array((3,), int16, chunks=(3,), order=C)
     """
-    opened, form = _given(settings, zarr_format, "open") if settings else ({}, zarr_format)
-    place, at = locate_node(
+    runtime, form = (
+        _parse_settings(settings, zarr_format, "open") if settings else ({}, zarr_format)
+    )
+    resolved, node_path = locate_node(
         store, mode, path, form, chunk_store=chunk_store, storage_options=storage_options
     )
     if use_consolidated:
-        return _open_consolidated(place, at, mode, form, use_consolidated, opened)
+        return _open_consolidated(resolved, node_path, mode, form, use_consolidated, runtime)
     is_array = settings.get("shape") is not None or settings.get("data") is not None
-    copies = _wants_copies(place, mode, use_consolidated)
+    copies = _uses_copies(resolved, mode, use_consolidated)
 
     def create(*, overwrite: bool) -> Array | Group:
         if is_array:
-            wanted: dict[str, Any] = {**settings, "overwrite": overwrite}
-            return create_array(place, path=at, zarr_format=form, **wanted)
-        asked = {name: value for name, value in settings.items() if name not in _OF_ANY}
-        if asked.keys() - {"attributes"}:  # which a group does not have
+            array_settings: dict[str, Any] = {**settings, "overwrite": overwrite}
+            return create_array(resolved, path=node_path, zarr_format=form, **array_settings)
+        attributes = {
+            name: value for name, value in settings.items() if name not in _COMMON_SETTINGS
+        }
+        if attributes.keys() - {"attributes"}:  # which a group does not have
             raise TypeError("a new array needs a shape, or data")
-        made = create_group(place, path=at, zarr_format=form, overwrite=overwrite, **asked)
-        return _opened(made, opened)
+        group_ = create_group(
+            resolved, path=node_path, zarr_format=form, overwrite=overwrite, **attributes
+        )
+        return _rebind_group(group_, runtime)
 
-    return _Opening(place, at, form, None, opened, copies=copies).node(mode, create)
+    return _OpenRequest(resolved, node_path, form, None, runtime, copies=copies).node(mode, create)
 
 
 def open_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
@@ -191,11 +197,13 @@ def open_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
         settings["synchronizer"] = synchronizer
     if not cache_metadata:
         settings["cache_metadata"] = False
-    opened, form = _given(settings, zarr_format, "open_array") if settings else ({}, zarr_format)
-    place, at = locate_node(
+    runtime, form = (
+        _parse_settings(settings, zarr_format, "open_array") if settings else ({}, zarr_format)
+    )
+    resolved, node_path = locate_node(
         store, mode, path, form, chunk_store=chunk_store, storage_options=storage_options
     )
-    named = {
+    common = {
         "chunks": chunks,
         "dtype": dtype,
         "compressor": compressor,
@@ -205,12 +213,14 @@ def open_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
     }
 
     def create(*, overwrite: bool) -> Array:
-        asked: dict[str, Any] = {**settings, **named, "overwrite": overwrite}
-        return create_array(place, path=at, shape=shape, zarr_format=form, **asked)
+        array_settings: dict[str, Any] = {**settings, **common, "overwrite": overwrite}
+        return create_array(
+            resolved, path=node_path, shape=shape, zarr_format=form, **array_settings
+        )
 
     # Without a shape nothing can be created, so that something is missing.
     may_create = mode != "a" or shape is not None or settings.get("data") is not None
-    opening = _Opening(place, at, form, "array", opened)
+    opening = _OpenRequest(resolved, node_path, form, "array", runtime)
     return cast("Array", opening.node(mode, create if may_create else None))
 
 
@@ -235,9 +245,9 @@ def open_like(a: Any, path: StoreLike, store: StoreLike = None, **settings: Any)
     >>> tessarr.open_like(a, "memory://alike", mode="w")
     Array((4, 6), int16, chunks=(2, 3), order=C)
     """
-    from tessarr.array.like import filled_like
+    from tessarr.array.like import fill_settings_like
 
-    like = filled_like(a, "keep", settings)
+    like = fill_settings_like(a, "keep", settings)
     if store is None:
         return open_array(path, **like)
     check_path(path)
@@ -306,21 +316,23 @@ def open_group(
     """
     if synchronizer is not None:
         settings["synchronizer"] = synchronizer
-    opened, form = _given(settings, zarr_format, "open_group") if settings else ({}, zarr_format)
-    place, at = locate_node(
+    runtime, form = (
+        _parse_settings(settings, zarr_format, "open_group") if settings else ({}, zarr_format)
+    )
+    resolved, node_path = locate_node(
         store, mode, path, form, chunk_store=chunk_store, storage_options=storage_options
     )
     if use_consolidated:
-        return _open_consolidated(place, at, mode, form, use_consolidated, opened)
-    copies = _wants_copies(place, mode, use_consolidated)
+        return _open_consolidated(resolved, node_path, mode, form, use_consolidated, runtime)
+    copies = _uses_copies(resolved, mode, use_consolidated)
 
     def create(*, overwrite: bool) -> Group:
-        made = create_group(
-            place, path=at, overwrite=overwrite, zarr_format=form, attributes=attributes
+        new_group = create_group(
+            resolved, path=node_path, overwrite=overwrite, zarr_format=form, attributes=attributes
         )
-        return _opened(made, opened)
+        return _rebind_group(new_group, runtime)
 
-    opening = _Opening(place, at, form, "group", opened, copies=copies)
+    opening = _OpenRequest(resolved, node_path, form, "group", runtime, copies=copies)
     return cast("Group", opening.node(mode, create))
 
 
@@ -351,10 +363,10 @@ def group(
     return open_group(store, mode, synchronizer, path, chunk_store=chunk_store, **settings)
 
 
-_OF_ANY: Final = ("shape", "data", "synchronizer", "cache_attrs", "meta_array", "config")
+_COMMON_SETTINGS: Final = ("shape", "data", "synchronizer", "cache_attrs", "meta_array", "config")
 """What `open` takes without it telling that an array is meant."""
 
-_OF_GROUP: Final = {"synchronizer", "cache_attrs", "meta_array", "zarr_version"}
+_GROUP_SETTINGS: Final = {"synchronizer", "cache_attrs", "meta_array", "zarr_version"}
 
 _KINDS: Final[dict[Kind | None, Any]] = {
     "array": ArrayMeta,
@@ -364,14 +376,14 @@ _KINDS: Final[dict[Kind | None, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Opening:
+class _OpenRequest:
     """What is to be opened: where, of which format and kind (None means any), and how."""
 
     store: Store
     path: str
     zarr_format: ZarrFormat | None
     kind: Kind | None
-    opened: Mapping[str, Any]
+    runtime: Mapping[str, Any]
     copies: bool = False
 
     def node(self, mode: str, create: Callable[..., Array | Group] | None) -> Array | Group:
@@ -386,23 +398,23 @@ class _Opening:
         """
         if mode in ("r", "r+", "a"):
             copies = ".zmetadata" if self.copies else None
-            flow = open_flow.find(
+            flow = open_flow.find_node(
                 self.path, zarr_format=self.zarr_format, kind=self.kind, copies=copies
             )
-            found = run_flow(flow, self.store)
+            meta = run_flow(flow, self.store)
             may_create = mode == "a" and not self.store.read_only and create is not None
-            if isinstance(found, ArrayMeta) and may_create and self._is_below_deleted():
-                found = None
-            if found is not None and isinstance(found, _KINDS[self.kind]):
-                return self._bound(found, read_only=mode == "r")
-            if found is not None or not may_create or self._is_in_file():
-                raise open_flow.missing(
+            if isinstance(meta, ArrayMeta) and may_create and self._is_below_deleted():
+                meta = None
+            if meta is not None and isinstance(meta, _KINDS[self.kind]):
+                return self._bind_meta(meta, read_only=mode == "r")
+            if meta is not None or not may_create or self._is_in_file():
+                raise open_flow.not_found_error(
                     self.path,
                     self.kind,
                     self.zarr_format,
-                    other=found is not None,
+                    other=meta is not None,
                     store=self.store,
-                    hint="" if found is not None else self._hint(mode),
+                    hint="" if meta is not None else self._hint(mode),
                 )
         assert create is not None
         try:
@@ -413,21 +425,21 @@ class _Opening:
             # Somebody else created it in the meantime.
             return self.node("r+", None)
 
-    def _bound(self, found: ArrayMeta | GroupMeta, *, read_only: bool) -> Array | Group:
-        opened = {**self.opened}
-        read_only = opened.pop("read_only", False) or read_only
-        if isinstance(found, ArrayMeta):
-            opened["present"] = "document"
-            return bind_array(found, self.store, self.path, read_only=read_only, **opened)
-        copies = _copies(found, self.path) if self.copies else None
-        return bind(found, self.store, self.path, read_only=read_only, copies=copies, **opened)
+    def _bind_meta(self, meta: ArrayMeta | GroupMeta, *, read_only: bool) -> Array | Group:
+        runtime = {**self.runtime}
+        read_only = runtime.pop("read_only", False) or read_only
+        if isinstance(meta, ArrayMeta):
+            runtime["present"] = "document"
+            return bind_array(meta, self.store, self.path, read_only=read_only, **runtime)
+        copies = _read_copies(meta, self.path) if self.copies else None
+        return bind_node(meta, self.store, self.path, read_only=read_only, copies=copies, **runtime)
 
     def _is_below_deleted(self) -> bool:
         from tessarr.flow.create import is_below_deleted
 
         # To open what exists, without a shape to create an array by, is one request.
-        wanted = bool(self.path) and self.kind == "array"
-        return wanted and run_flow(is_below_deleted(self.path), self.store)
+        needs_check = bool(self.path) and self.kind == "array"
+        return needs_check and run_flow(is_below_deleted(self.path), self.store)
 
     def _is_in_file(self) -> bool:
         folder = get_folder(self.store)
@@ -441,9 +453,9 @@ class _Opening:
             return suggest_remedy(folder)
         if folder is not None and mode in ("r", "r+") and not os.path.lexists(folder):
             return ", which does not exist"
-        from tessarr.flow.walk import hint_below
+        from tessarr.flow.walk import describe_nodes_below
 
-        below = hint_below(self.path, self.store)
+        below = describe_nodes_below(self.path, self.store)
         if below:
             return below
         if mode == "a" and not self.store.read_only:
@@ -451,33 +463,33 @@ class _Opening:
         return ""
 
 
-def _given(
+def _parse_settings(
     settings: dict[str, Any], zarr_format: ZarrFormat | None, function: str
 ) -> tuple[dict[str, Any], ZarrFormat | None]:
     """Return the settings for what exists, and the format; refuse names that are not known."""
-    from tessarr.array.config import check_names, opened
-    from tessarr.array.keywords import SETTINGS
+    from tessarr.array.config import check_keywords, runtime_settings
+    from tessarr.array.keywords import SETTING_NAMES
 
-    known = _OF_GROUP if function == "open_group" else {*SETTINGS, "shape", "data"}
-    check_names(settings, function, known)
-    old = settings.pop("zarr_version", None)
-    if old is not None and zarr_format not in (None, old):
+    known = _GROUP_SETTINGS if function == "open_group" else {*SETTING_NAMES, "shape", "data"}
+    check_keywords(settings, function, known)
+    zarr_version = settings.pop("zarr_version", None)
+    if zarr_version is not None and zarr_format not in (None, zarr_version):
         raise TypeError("give zarr_format or zarr_version, not both: they mean the same")
-    return opened(settings), old if zarr_format is None else zarr_format
+    return runtime_settings(settings), zarr_version if zarr_format is None else zarr_format
 
 
-def _opened(made: Group, how: Mapping[str, Any]) -> Group:
+def _rebind_group(group: Group, runtime: Mapping[str, Any]) -> Group:
     """Return a group that was created, opened as the settings say."""
-    opened: dict[str, Any] = {"read_only": False, **how}
-    bound: Group = bind(made.metadata, made._store, made.path, **opened)
-    return bound
+    settings: dict[str, Any] = {"read_only": False, **runtime}
+    rebound: Group = bind_node(group.metadata, group._store, group.path, **settings)
+    return rebound
 
 
-def _wants_copies(store: Store, mode: str, use_consolidated: bool | str | None) -> bool:
+def _uses_copies(store: Store, mode: str, use_consolidated: bool | str | None) -> bool:
     return use_consolidated is None and (mode == "r" or store.read_only)
 
 
-def _copies(meta: GroupMeta, path: str) -> Consolidated | None:
+def _read_copies(meta: GroupMeta, path: str) -> Consolidated | None:
     """Return the consolidated metadata of a group, if it has any that can be used."""
     if meta.consolidated is None:
         return None
@@ -498,12 +510,14 @@ def _open_consolidated(  # noqa: PLR0917 (one call)
     mode: str,
     zarr_format: ZarrFormat | None,
     name: bool | str,
-    opened: Mapping[str, Any],
+    runtime: Mapping[str, Any],
 ) -> Group:
     if mode not in ("r", "r+", "a"):
         raise ArgumentError(f"use_consolidated opens what exists: mode {mode!r} creates")
     from tessarr.flow import consolidate
 
     key = name if isinstance(name, str) else None
-    meta, copies = run_flow(consolidate.find(path, zarr_format=zarr_format, name=key), store)
-    return bind(meta, store, path, read_only=mode == "r", copies=copies, **opened)
+    meta, copies = run_flow(
+        consolidate.find_consolidated(path, zarr_format=zarr_format, name=key), store
+    )
+    return bind_node(meta, store, path, read_only=mode == "r", copies=copies, **runtime)

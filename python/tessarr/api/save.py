@@ -1,4 +1,4 @@
-"""Whole arrays and groups of them to a store and back, as NumPy's `save` and `load` do."""
+"""Public functions that save and load whole arrays and groups, like NumPy's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from tessarr.api.create import create_group
 from tessarr.api.open import open as open_node
 from tessarr.array import Array
-from tessarr.array.create import Plan
+from tessarr.array.create import CreationPlan
 from tessarr.errors import ArgumentError
 from tessarr.format.node_path import join, normalize_path
 from tessarr.format.registry import set_public_module
@@ -64,12 +64,12 @@ def save(
     >>> tessarr.load("memory://saved")
     array([1, 2, 3])
     """
-    where: dict[str, Any] = {"path": path, "zarr_format": zarr_format}
-    where["storage_options"] = storage_options
+    location: dict[str, Any] = {"path": path, "zarr_format": zarr_format}
+    location["storage_options"] = storage_options
     if len(args) == 1 and not kwargs:
-        save_array(store, args[0], **where)
+        save_array(store, args[0], **location)
     else:
-        save_group(store, *args, **where, **kwargs)
+        save_group(store, *args, **location, **kwargs)
 
 
 def save_array(
@@ -97,10 +97,10 @@ def save_array(
     >>> tessarr.open_array("memory://one").chunks
     (1, 2)
     """
-    form = _format(zarr_format, settings)
-    with _opened(store, path, form, storage_options) as (place, at):
-        asked: dict[str, Any] = {**settings, "zarr_format": form, "overwrite": True}
-        Plan.of(place, data=arr, **asked).carry_out(at)
+    zarr_format_ = _resolve_format(zarr_format, settings)
+    with _open_store_for_save(store, path, zarr_format_, storage_options) as (resolved, node_path):
+        keywords: dict[str, Any] = {**settings, "zarr_format": zarr_format_, "overwrite": True}
+        CreationPlan.from_settings(resolved, data=arr, **keywords).execute(node_path)
 
 
 def save_group(
@@ -140,28 +140,30 @@ def save_group(
     (['arr_0', 'height'], array([0.5, 1.5]))
     """
     arrays = {f"arr_{i}": arr for i, arr in enumerate(args)}
-    twice = arrays.keys() & kwargs.keys()
-    if twice:
-        raise ArgumentError(f"{min(twice)!r} is the name of two arrays to save")
+    duplicates = arrays.keys() & kwargs.keys()
+    if duplicates:
+        raise ArgumentError(f"{min(duplicates)!r} is the name of two arrays to save")
     arrays |= kwargs
     if not arrays:
         raise ArgumentError("there is nothing to save: give at least one array")
-    form = _format(zarr_format, {})
-    with _opened(store, path, form, storage_options) as (place, at):
+    zarr_format_ = _resolve_format(zarr_format, {})
+    with _open_store_for_save(store, path, zarr_format_, storage_options) as (resolved, group_path):
         plans = {
-            normalize_path(name, form): Plan.of(place, data=arr, zarr_format=form)
+            normalize_path(name, zarr_format_): CreationPlan.from_settings(
+                resolved, data=arr, zarr_format=zarr_format_
+            )
             for name, arr in arrays.items()
         }
 
         def build(store: Store, path: str = "") -> None:
-            create_group(store, path=path, zarr_format=form, overwrite=True)
+            create_group(store, path=path, zarr_format=zarr_format_, overwrite=True)
             for name, plan in plans.items():
                 plan.build(store, join(path, name), within=path)
 
-        if not replace_node(place, at, GroupMeta(form), build=build):
+        if not replace_node(resolved, group_path, GroupMeta(zarr_format_), build=build):
             for plan in plans.values():
-                plan.keep_apart(at)
-            build(place, at)
+                plan.read_own_source(group_path)
+            build(resolved, group_path)
 
 
 def load(
@@ -205,7 +207,7 @@ def load(
         storage_options=storage_options,
         **settings,
     )
-    return _loaded(node)
+    return _load_node(node)
 
 
 class LazyLoader(Mapping[str, "Loaded"]):
@@ -214,19 +216,19 @@ class LazyLoader(Mapping[str, "Loaded"]):
     Made by `load`. Groups below are mappings of the same kind; a name may be a path.
     """
 
-    __slots__ = ("_group", "_kept")
+    __slots__ = ("_group", "_loaded")
 
     def __init__(self, group: Group) -> None:
         self._group = group
-        self._kept: dict[str, Loaded] = {}
+        self._loaded: dict[str, Loaded] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LazyLoader, (self._group,)
 
     def __getitem__(self, name: str) -> Loaded:
-        if name not in self._kept:
-            self._kept[name] = _loaded(self._group[name])
-        return self._kept[name]
+        if name not in self._loaded:
+            self._loaded[name] = _load_node(self._group[name])
+        return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._group)
@@ -244,30 +246,32 @@ class LazyLoader(Mapping[str, "Loaded"]):
         return f"<LazyLoader: {', '.join(self)}>"
 
 
-def _loaded(node: Array | Group) -> Loaded:
+def _load_node(node: Array | Group) -> Loaded:
     if isinstance(node, Array):
         return np.asarray(node[...])
     return LazyLoader(node)
 
 
-def _format(zarr_format: ZarrFormat | None, settings: dict[str, Any]) -> ZarrFormat:
+def _resolve_format(zarr_format: ZarrFormat | None, settings: dict[str, Any]) -> ZarrFormat:
     return zarr_format or settings.pop("zarr_version", None) or current().zarr_format
 
 
 @contextmanager
-def _opened(
+def _open_store_for_save(
     store: StoreLike,
     path: str | None,
     zarr_format: ZarrFormat,
     storage_options: Mapping[str, Any] | None,
 ) -> Generator[tuple[Store, str]]:
     """Find a store, and close it at the end if it was opened here: a zip file has to be."""
-    place, at = locate_node(store, "w", path, zarr_format, storage_options=storage_options)
+    resolved, node_path = locate_node(
+        store, "w", path, zarr_format, storage_options=storage_options
+    )
     try:
-        yield place, at
+        yield resolved, node_path
     finally:
         if isinstance(store, str | PathLike):
-            close_user_store(place)
+            close_user_store(resolved)
 
 
 set_public_module("tessarr", LazyLoader)

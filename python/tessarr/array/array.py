@@ -1,4 +1,4 @@
-"""Arrays: what stands between the user's brackets and the engine."""
+"""The class `Array`, and `bind_array`, which makes one from metadata and a store."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from tessarr._engine import ArrayBase
-from tessarr.array.description import check_pickles, describe_array, settled, with_text
-from tessarr.array.mutation import Changing
+from tessarr.array.description import (
+    check_pickles,
+    describe_array,
+    resolve_separator,
+    use_text_type,
+)
+from tessarr.array.mutation import ArrayMutation
 from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
@@ -24,19 +29,19 @@ if TYPE_CHECKING:
 
     from tessarr.array.async_array import AsyncArray
     from tessarr.array.config import ArrayConfig
-    from tessarr.array.properties import Viewed
+    from tessarr.array.properties import ViewOrigin
     from tessarr.codec import CodecLike
     from tessarr.dtype.names import DataTypeLike
     from tessarr.node.synchronizer import Synchronizer
     from tessarr.store import Store, StoreLike
     from tessarr.types import Missing, Present, ShapeLike, ZarrFormat
 
-__all__ = ["Array", "bind"]
+__all__ = ["Array", "bind_array"]
 
 A = TypeVar("A", bound="Array")
 
 
-class Array(Changing):
+class Array(ArrayMutation):
     """An array in a store, indexed like a NumPy array.
 
     Arrays are made by `tessarr.open_array`, `tessarr.create_array` and by
@@ -94,7 +99,7 @@ class Array(Changing):
     __slots__ = (
         "__weakref__",
         "_cache_metadata",
-        "_copies",
+        "_consolidated",
         "_meta",
         "_missing",
         "_path",
@@ -102,7 +107,7 @@ class Array(Changing):
         "_read_only",
         "_store",
         "_synchronizer",
-        "_viewed",
+        "_view_origin",
         "_write_empty_chunks",
     )
 
@@ -121,29 +126,28 @@ class Array(Changing):
         **settings: Any,
     ) -> Self:
         if settings:
-            from tessarr.array.config import check_names
-            from tessarr.array.config import opened as how
+            from tessarr.array.config import check_keywords, runtime_settings
 
-            check_names(settings, cls.__name__, _OLDER)
+            check_keywords(settings, cls.__name__, _OTHER_KEYWORDS)
             zarr_format = zarr_format or settings.get("zarr_version")
-            given = how(settings)
-            cache_metadata = given.get("cache_metadata", cache_metadata)
-            missing = given.get("missing", missing)
+            runtime = runtime_settings(settings)
+            cache_metadata = runtime.get("cache_metadata", cache_metadata)
+            missing = runtime.get("missing", missing)
             if write_empty_chunks is None:
-                write_empty_chunks = given.get("write_empty_chunks")
+                write_empty_chunks = runtime.get("write_empty_chunks")
         mode = "r" if read_only else "r+"
-        opened, at = open_store(store, mode)
+        opened, node_path_ = open_store(store, mode)
         if chunk_store is not None:
             opened = split_store(opened, open_store(chunk_store, mode)[0])
         if path is not None:
             check_path(path)
         if path:
-            at = normalize_path(join(at, path.strip("/")), zarr_format)
-        return _bind(
+            node_path_ = normalize_path(join(node_path_, path.strip("/")), zarr_format)
+        return bind_as(
             cls,
-            run_flow(open_flow.array(at, zarr_format=zarr_format), opened),
+            run_flow(open_flow.open_array(node_path_, zarr_format=zarr_format), opened),
             opened,
-            at,
+            node_path_,
             read_only=read_only,
             write_empty_chunks=write_empty_chunks,
             synchronizer=synchronizer,
@@ -189,7 +193,7 @@ class Array(Changing):
         meta = read_user_metadata(data, at)
         if not isinstance(meta, ArrayMeta):
             raise ArgumentError(f"no metadata of an array: {data!r}", path=at)
-        return _bind(
+        return bind_as(
             cls,
             meta,
             opened,
@@ -228,21 +232,21 @@ class Array(Changing):
         >>> a.nchunks_initialized
         2
         """
-        from tessarr.array.config import members
+        from tessarr.array.config import config_settings
 
-        given = members(config)
-        return _bind(
+        runtime = config_settings(config)
+        return bind_as(
             type(self),
             self.metadata,
             self._store,
             self._path,
             read_only=self._read_only,
-            write_empty_chunks=given.get("write_empty_chunks", self._write_empty_chunks),
-            missing=given.get("missing", self._missing),
+            write_empty_chunks=runtime.get("write_empty_chunks", self._write_empty_chunks),
+            missing=runtime.get("missing", self._missing),
             synchronizer=self._synchronizer,
             cache_metadata=self._cache_metadata,
             present=self._present,
-            viewed=self._viewed,
+            viewed=self._view_origin,
         )
 
     @property
@@ -348,13 +352,13 @@ class Array(Changing):
         *,
         read_only: bool | None = None,
     ) -> Self:
-        wanted = arguments.get("read_only", read_only)
-        return _bind(
+        read_only_view = arguments.get("read_only", read_only)
+        return bind_as(
             type(self),
             meta,
             self._store,
             self._path,
-            read_only=self._read_only if wanted is None else wanted,
+            read_only=self._read_only if read_only_view is None else read_only_view,
             write_empty_chunks=self._write_empty_chunks,
             missing=self._missing,
             synchronizer=arguments.get("synchronizer") or self._synchronizer,
@@ -364,21 +368,21 @@ class Array(Changing):
         )
 
     def __repr__(self) -> str:
-        from tessarr.node.info import array_line
+        from tessarr.node.info import format_array
 
-        return array_line(self.name, self._meta)
+        return format_array(self.name, self._meta)
 
     def _repr_html_(self) -> str:
         from tessarr.node import html
         from tessarr.node.info import array_items
 
         items = array_items(self._meta, read_only=self._read_only)
-        return html.array(f"Array {self.name}", self._meta, items)
+        return html.render_array(f"Array {self.name}", self._meta, items)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._viewed is not None:
-            return type(self)._viewing, self._viewed
-        from tessarr.flow.create import documents
+        if self._view_origin is not None:
+            return type(self)._create_view, self._view_origin
+        from tessarr.flow.create import dump_documents
 
         settings = {
             "read_only": self._read_only,
@@ -388,11 +392,11 @@ class Array(Changing):
             "cache_metadata": self._cache_metadata,
             "present": self._present,
         }
-        stored = documents(self._meta), self._store, self._path, self._meta.is_v1
-        return type(self)._restored, (*stored, settings)
+        stored = dump_documents(self._meta), self._store, self._path, self._meta.is_v1
+        return type(self)._unpickle, (*stored, settings)
 
     @classmethod
-    def _restored(
+    def _unpickle(
         cls,
         documents: dict[str, bytes],
         store: Store,
@@ -400,17 +404,17 @@ class Array(Changing):
         is_v1: bool,
         settings: dict[str, Any],
     ) -> Self:
-        meta = open_flow.parse(documents, path)
+        meta = open_flow.parse_documents(documents, path)
         assert isinstance(meta, ArrayMeta)
-        return _bind(cls, replace(meta, is_v1=True) if is_v1 else meta, store, path, **settings)
+        return bind_as(cls, replace(meta, is_v1=True) if is_v1 else meta, store, path, **settings)
 
     @classmethod
-    def _viewing(cls, array: Array, method: str, arguments: dict[str, Any]) -> Array:
+    def _create_view(cls, array: Array, method: str, arguments: dict[str, Any]) -> Array:
         view: Array = getattr(array, method)(**arguments)
         return view
 
 
-def _bind(
+def bind_as(
     cls: type[A],
     meta: ArrayMeta,
     store: Store,
@@ -423,7 +427,7 @@ def _bind(
     missing: Missing = "fill",
     keeps_past: bool = False,
     present: Present | None = None,
-    viewed: Viewed | None = None,
+    viewed: ViewOrigin | None = None,
 ) -> A:
     """Return the array that metadata describes, in a store; nothing is read.
 
@@ -458,9 +462,9 @@ def _bind(
     if write_empty_chunks is None:
         write_empty_chunks = options.write_empty_chunks
     if options.text != "auto" and meta.data_type.elements == "text":
-        meta = with_text(meta, options.text)
+        meta = use_text_type(meta, options.text)
     if meta.zarr_format == 2:
-        meta = settled(meta, store)
+        meta = resolve_separator(meta, store)
     chunks, below = store, path
     if meta.storage_transformers:
         from tessarr.store.wrappers.transformer_adapter import get_chunk_store
@@ -478,16 +482,16 @@ def _bind(
     array._missing = missing
     array._synchronizer = synchronizer
     array._cache_metadata = cache_metadata
-    array._viewed = viewed
-    array._copies = None
+    array._view_origin = viewed
+    array._consolidated = None
     array._present = present
     if present is not None and not meta.storage_transformers:
-        document = "meta" if meta.is_v1 else _DOCUMENT[meta.zarr_format]
+        document = "meta" if meta.is_v1 else _ARRAY_DOCUMENTS[meta.zarr_format]
         array._check_presence(path if present == "folder" else prefix + document)
     if synchronizer is not None:
-        from tessarr.node.synchronizer import check
+        from tessarr.node.synchronizer import check_synchronizer
 
-        check(synchronizer)
+        check_synchronizer(synchronizer)
         keeps_past = True
     if keeps_past:
         array._keep_past()
@@ -496,13 +500,19 @@ def _bind(
     return array
 
 
-_DOCUMENT: Final = {3: "zarr.json", 2: ".zarray"}
+_ARRAY_DOCUMENTS: Final = {3: "zarr.json", 2: ".zarray"}
 """The document that makes a node an array, by format."""
 
-bind: Final = partial(_bind, Array)
-"""Return the array that metadata describes, as `_bind` does."""
+bind_array: Final = partial(bind_as, Array)
+"""Return the array that metadata describes, as `bind_as` does."""
 
-_OLDER: Final = ("config", "cache_attrs", "zarr_version", "meta_array", "partial_decompress")
+_OTHER_KEYWORDS: Final = (
+    "config",
+    "cache_attrs",
+    "zarr_version",
+    "meta_array",
+    "partial_decompress",
+)
 """Settings that zarr-python has for the constructor, beside those that have a place here."""
 
 

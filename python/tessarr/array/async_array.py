@@ -1,7 +1,7 @@
-"""Arrays with methods to ``await``, by the names of zarr-python 3.
+"""Arrays with methods to ``await``, named as in zarr-python 3.
 
-Reading and writing take no thread: the engine completes a future. What needs several requests
-one after the other goes to a thread of the event loop.
+Reads and writes occupy no thread: the engine completes a future. Methods that need several
+requests in sequence run in a thread of the event loop's executor.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tessarr.format.registry import set_public_module
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from tessarr.array.numpy_protocol import Values
+    from tessarr.array.numpy_protocol import NumPyProtocol
     from tessarr.types import ArrayLike, FieldsLike, SelectionLike, Shape
 
 __all__ = ["AsyncArray", "AsyncIndexer"]
@@ -62,16 +62,16 @@ class AsyncArray:
 
     __slots__ = ("_array",)
 
-    def __init__(self, array: Values) -> None:
+    def __init__(self, array: NumPyProtocol) -> None:
         self._array: Any = array
 
     def __getattr__(self, name: str) -> Any:
-        if name in _FACTS:
+        if name in _PROPERTIES:
             return getattr(self._array, name)
         raise AttributeError(f"an AsyncArray has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self), *_FACTS})
+        return sorted({*object.__dir__(self), *_PROPERTIES})
 
     def __repr__(self) -> str:
         return f"Async{self._array!r}"
@@ -104,44 +104,48 @@ class AsyncArray:
         self, selection: SelectionLike = ..., *, out: Any = None, fields: FieldsLike | None = None
     ) -> Awaitable[Any]:
         """Read as `Array.get_basic_selection` does."""
-        return _later(self._array.get_basic_selection, selection, out=out, fields=fields)
+        return _run_in_thread(self._array.get_basic_selection, selection, out=out, fields=fields)
 
     def get_orthogonal_selection(
         self, selection: SelectionLike, *, out: Any = None, fields: FieldsLike | None = None
     ) -> Awaitable[Any]:
         """Read as `Array.get_orthogonal_selection` does."""
-        return _later(self._array.get_orthogonal_selection, selection, out=out, fields=fields)
+        return _run_in_thread(
+            self._array.get_orthogonal_selection, selection, out=out, fields=fields
+        )
 
     def get_coordinate_selection(
         self, selection: SelectionLike, *, out: Any = None, fields: FieldsLike | None = None
     ) -> Awaitable[Any]:
         """Read as `Array.get_coordinate_selection` does."""
-        return _later(self._array.get_coordinate_selection, selection, out=out, fields=fields)
+        return _run_in_thread(
+            self._array.get_coordinate_selection, selection, out=out, fields=fields
+        )
 
     def get_mask_selection(
         self, mask: ArrayLike, *, out: Any = None, fields: FieldsLike | None = None
     ) -> Awaitable[Any]:
         """Read as `Array.get_mask_selection` does."""
-        return _later(self._array.get_mask_selection, mask, out=out, fields=fields)
+        return _run_in_thread(self._array.get_mask_selection, mask, out=out, fields=fields)
 
     def get_block_selection(
         self, selection: SelectionLike, *, out: Any = None, fields: FieldsLike | None = None
     ) -> Awaitable[Any]:
         """Read as `Array.get_block_selection` does."""
-        return _later(self._array.get_block_selection, selection, out=out, fields=fields)
+        return _run_in_thread(self._array.get_block_selection, selection, out=out, fields=fields)
 
     async def resize(self, new_shape: Any, **settings: Any) -> None:
         """Change the shape, as `Array.resize` does."""
-        await _later(self._array.resize, new_shape, **settings)
+        await _run_in_thread(self._array.resize, new_shape, **settings)
 
     async def append(self, data: ArrayLike, axis: int = 0) -> Shape:
         """Add data at the end of an axis, as `Array.append` does."""
-        shape: Shape = await _later(self._array.append, data, axis)
+        shape: Shape = await _run_in_thread(self._array.append, data, axis)
         return shape
 
     async def update_attributes(self, new_attributes: Mapping[str, Any]) -> AsyncArray:
         """Set attributes, and give the array back."""
-        await _later(self._array.update_attributes, new_attributes)
+        await _run_in_thread(self._array.update_attributes, new_attributes)
         return self
 
     async def nchunks_initialized(self) -> int:
@@ -159,11 +163,11 @@ class AsyncArray:
         return await asyncio.to_thread(lambda: self._array.info)
 
 
-async def _later(method: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
+async def _run_in_thread(method: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
     return await asyncio.to_thread(method, *arguments, **settings)
 
 
-_FACTS = frozenset(
+_PROPERTIES = frozenset(
     {
         *("attrs", "basename", "cdata_shape", "chunks", "codecs", "compressor", "compressors"),
         *("config", "dimension_names", "dtype", "fill_value", "filters", "itemsize", "metadata"),

@@ -1,8 +1,8 @@
 """Removal of stored elements outside of an array's shape.
 
-Chunks that lie outside are deleted; what a chunk at the edge holds beyond the edge is set to
-the fill value. Shrinking does so after the new shape is stored. Growing does so before, because
-a program that was killed while it shrank the array, or another library, may have left something.
+Chunks outside of the shape are deleted; elements of edge chunks beyond the edge become the fill
+value. Shrinking does so after it stores the new shape. Growing does so before, because a program
+that was killed while it shrank the array, or another library, may have left such elements.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tessarr.flow import measure
 from tessarr.flow.open import prefix_of
 from tessarr.flow.run import Delete, run_flow
 from tessarr.indexing import read_target, select_basic
-from tessarr.node.synchronizer import chunk_keys, held
+from tessarr.node.synchronizer import hold_locks, touched_chunk_keys
 from tessarr.store.wrappers.transformer_adapter import get_chunk_store
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ __all__ = [
     "StoredArray",
     "clear_exposed",
     "delete_outside",
-    "fill_of",
+    "fill_array",
     "trim_edges",
     "write_region",
 ]
 
-_FEW: Final = 1000
+_MAX_KEYS: Final = 1000
 """So many chunks are deleted without a listing: one response lists as many keys."""
 
 _BLOCK_BYTES: Final = 1 << 26
@@ -90,7 +90,7 @@ def delete_outside(store: Store, path: str, old: ArrayMeta, new: ArrayMeta) -> N
 
 
 def _delete_outside(path: str, old: ArrayMeta, new: ArrayMeta) -> Flow[None]:
-    keys = yield from _keys_outside(path, old, old.grid_shape, new.grid_shape, _FEW)
+    keys = yield from _keys_outside(path, old, old.grid_shape, new.grid_shape, _MAX_KEYS)
     if keys:
         yield tuple(Delete(key) for key in keys)
 
@@ -104,15 +104,15 @@ def _keys_outside(
     """
     encoding = meta.chunk_key_encoding
     if prod(large) - prod(map(min, large, small)) <= few:
-        found = [encoding.encode(cell) for cell in _outside(large, small)]
+        keys = [encoding.encode(cell) for cell in _cells_outside(large, small)]
     else:
-        listed = yield from measure.keys(path)
-        cells = [(key, encoding.decode(key, meta.rank)) for key in listed]
-        found = [key for key, cell in cells if cell and any(map(operator.ge, cell, small))]
-    return [prefix_of(path) + key for key in found]
+        stored_keys = yield from measure.list_keys(path)
+        cells = [(key, encoding.decode(key, meta.rank)) for key in stored_keys]
+        keys = [key for key, cell in cells if cell and any(map(operator.ge, cell, small))]
+    return [prefix_of(path) + key for key in keys]
 
 
-def _outside(large: Shape, small: Shape) -> Iterator[Shape]:
+def _cells_outside(large: Shape, small: Shape) -> Iterator[Shape]:
     """Yield the positions in a grid that are not in another one."""
     for axis, (before, after) in enumerate(zip(large, small, strict=True)):
         inside = map(range, map(min, large[:axis], small[:axis]))
@@ -121,17 +121,17 @@ def _outside(large: Shape, small: Shape) -> Iterator[Shape]:
 
 def trim_edges(array: StoredArray, old: ArrayMeta, new: ArrayMeta) -> None:
     """Set what kept chunks hold outside the new shape to the fill value."""
-    kept = tuple(
+    kept_shape = tuple(
         min(before, axis.start(count))
         for before, count, axis in zip(old.shape, new.grid_shape, new.chunk_grid.cuts, strict=True)
     )
-    for box in _slabs(new.shape, kept):
-        edge = _selection(box, kept)
-        fill = np.broadcast_to(fill_of(old), edge.buffer_shape)
-        write_region(array, replace(old, shape=kept), edge, fill)
+    for box in _boxes_outside(new.shape, kept_shape):
+        edge = _box_selection(box, kept_shape)
+        fill = np.broadcast_to(fill_array(old), edge.buffer_shape)
+        write_region(array, replace(old, shape=kept_shape), edge, fill)
 
 
-def _slabs(inner: Shape, outer: Shape) -> Iterator[Box]:
+def _boxes_outside(inner: Shape, outer: Shape) -> Iterator[Box]:
     """Yield disjoint boxes that cover `outer` without `inner`."""
     for axis, (low, high) in enumerate(zip(inner, outer, strict=True)):
         if low < high:
@@ -176,9 +176,9 @@ def _delete_exposed(
     array: StoredArray, old: ArrayMeta, new: ArrayMeta, confirm: Callable[[], None]
 ) -> None:
     store, path = get_chunk_store(array._store, array.path, old.storage_transformers)
-    few = _FEW
+    few = _MAX_KEYS
     if array._store.write_concurrency:  # far away: a listing of a few chunks costs one request
-        few = min(few, 1 + prod(map(max, old.grid_shape, new.grid_shape)) // _FEW)
+        few = min(few, 1 + prod(map(max, old.grid_shape, new.grid_shape)) // _MAX_KEYS)
     keys = run_flow(_keys_outside(path, old, new.grid_shape, old.grid_shape, few), store)
     if array._store.is_exclusive:
         run_flow(_delete(keys), store)
@@ -205,19 +205,19 @@ def _clear_edges(
     ends = [cut.start(count) for cut, count in zip(cuts, old.grid_shape, strict=True)]
     outer = tuple(map(min, new.shape, ends))
     meta = replace(old, shape=tuple(map(max, old.shape, outer)))
-    fill = fill_of(old)
-    for slab in _slabs(old.shape, outer):
-        for block in _blocks(slab, cuts, meta.data_type.item_bytes):
-            values = _read_region(array, meta, _selection(block, meta.shape))
+    fill = fill_array(old)
+    for slab in _boxes_outside(old.shape, outer):
+        for block in _split_box(slab, cuts, meta.data_type.item_bytes):
+            values = _read_region(array, meta, _box_selection(block, meta.shape))
             if _is_fill(values, fill):
                 continue
-            for cell in product(*map(_pieces, block, cuts)):
+            for cell in product(*map(_split_bounds, block, cuts)):
                 part = tuple(
                     slice(start - low, stop - low)
                     for (start, stop), (low, _) in zip(cell, block, strict=True)
                 )
                 if not _is_fill(values[part], fill):
-                    edge = _selection(cell, meta.shape)
+                    edge = _box_selection(cell, meta.shape)
                     filled = np.broadcast_to(fill, edge.buffer_shape)
                     stored = array.write_empty_chunks
                     if not array._store.is_exclusive:  # another process may have grown the array
@@ -225,7 +225,7 @@ def _clear_edges(
                     write_region(array, meta, edge, filled, store_fill=stored)
 
 
-def _blocks(box: Box, cuts: tuple[Cuts, ...], item_bytes: int) -> Iterator[Box]:
+def _split_box(box: Box, cuts: tuple[Cuts, ...], item_bytes: int) -> Iterator[Box]:
     """Yield parts of a box that fit in memory, or are in one chunk."""
     if prod(stop - start for start, stop in box) * max(item_bytes, 1) > _BLOCK_BYTES:
         counts = [
@@ -237,40 +237,40 @@ def _blocks(box: Box, cuts: tuple[Cuts, ...], item_bytes: int) -> Iterator[Box]:
             (start, stop), cut = box[axis], cuts[axis]
             middle = cut.start((cut.cell(start) + cut.cell(stop - 1) + 1) // 2)
             for part in ((start, middle), (middle, stop)):
-                yield from _blocks((*box[:axis], part, *box[axis + 1 :]), cuts, item_bytes)
+                yield from _split_box((*box[:axis], part, *box[axis + 1 :]), cuts, item_bytes)
             return
     if all(start < stop for start, stop in box):
         yield box
 
 
-def _pieces(bounds: tuple[int, int], cut: Cuts) -> list[tuple[int, int]]:
+def _split_bounds(bounds: tuple[int, int], cut: Cuts) -> list[tuple[int, int]]:
     """Return the bounds of the parts that chunks cut an interval into."""
     start, stop = bounds
-    inner = [cut.start(cell) for cell in range(cut.cell(start) + 1, cut.cell(stop - 1) + 1)]
-    return list(pairwise((start, *inner, stop)))
+    cut_points = [cut.start(cell) for cell in range(cut.cell(start) + 1, cut.cell(stop - 1) + 1)]
+    return list(pairwise((start, *cut_points, stop)))
 
 
 def _is_fill(values: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
     """Tell whether all elements are the fill value, bit by bit."""
     if values.dtype.kind == "O":
-        one = fill[()]
-        return all(np.array_equal(value, one) for value in values.flat)
+        fill_element = fill[()]
+        return all(np.array_equal(value, fill_element) for value in values.flat)
     if values.dtype.kind == "T":
         return bool((values == fill).all())
     item_bytes = values.dtype.itemsize
-    one_bytes = np.frombuffer(fill.astype(values.dtype, copy=False).tobytes(), np.uint8)
-    whole = np.ascontiguousarray(values).view(np.uint8).reshape(-1, item_bytes)
-    return bool((whole == one_bytes).all())
+    fill_bytes = np.frombuffer(fill.astype(values.dtype, copy=False).tobytes(), np.uint8)
+    element_bytes = np.ascontiguousarray(values).view(np.uint8).reshape(-1, item_bytes)
+    return bool((element_bytes == fill_bytes).all())
 
 
 # Both
 
 
-def _selection(box: Box, shape: Shape) -> Selection:
+def _box_selection(box: Box, shape: Shape) -> Selection:
     return select_basic(tuple(slice(start, stop) for start, stop in box), shape)
 
 
-def fill_of(meta: ArrayMeta) -> npt.NDArray[Any]:
+def fill_array(meta: ArrayMeta) -> npt.NDArray[Any]:
     """Return the fill value as an array of rank 0."""
     return meta.data_type.single(meta.fill_or_default)
 
@@ -278,7 +278,7 @@ def fill_of(meta: ArrayMeta) -> npt.NDArray[Any]:
 def _read_region(array: StoredArray, meta: ArrayMeta, selection: Selection) -> npt.NDArray[Any]:
     """Read from the array as if it had other metadata."""
     buffer, finish = read_target(selection, meta.data_type.numpy, None)
-    _handle(array, meta, store_fill=False)._read(selection.axes, selection.out_axes, buffer)
+    _engine_array(array, meta, store_fill=False)._read(selection.axes, selection.out_axes, buffer)
     values: npt.NDArray[Any] = finish(buffer)
     return values
 
@@ -294,12 +294,12 @@ def write_region(
     """Write to the array as if it had other metadata."""
     if not values.size:
         return
-    handle = _handle(array, meta, store_fill=store_fill)
-    with held(array.synchronizer, chunk_keys(meta, array.path, selection.axes)):
+    handle = _engine_array(array, meta, store_fill=store_fill)
+    with hold_locks(array.synchronizer, touched_chunk_keys(meta, array.path, selection.axes)):
         handle._write(selection.axes, selection.out_axes, values)
 
 
-def _handle(array: StoredArray, meta: ArrayMeta, *, store_fill: bool) -> ArrayBase:
+def _engine_array(array: StoredArray, meta: ArrayMeta, *, store_fill: bool) -> ArrayBase:
     description = Description(meta.description(store_fill=store_fill))
     store, path = get_chunk_store(array._store, array.path, meta.storage_transformers)
     read_only = False

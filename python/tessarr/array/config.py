@@ -1,4 +1,4 @@
-"""What is said of an array when it is opened, and not stored."""
+"""Runtime settings of an array: those that apply when it is opened and are not stored."""
 
 from __future__ import annotations
 
@@ -11,14 +11,26 @@ from tessarr.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-__all__ = ["OPENED", "ArrayConfig", "check_names", "members", "opened"]
+__all__ = [
+    "RUNTIME_SETTINGS",
+    "ArrayConfig",
+    "check_keywords",
+    "config_settings",
+    "runtime_settings",
+]
 
-OPENED: Final = ("write_empty_chunks", "missing", "synchronizer", "cache_metadata", "read_only")
+RUNTIME_SETTINGS: Final = (
+    "write_empty_chunks",
+    "missing",
+    "synchronizer",
+    "cache_metadata",
+    "read_only",
+)
 """Settings that say how an array is open."""
 
 _MISSING: Final = ("fill", "refuse_chunks", "refuse")
 
-_OTHER_NAMES: Final = {
+_FOREIGN_NAMES: Final = {
     "dims": "dimension_names",
     "dim_names": "dimension_names",
     "fill": "fill_value",
@@ -54,33 +66,33 @@ class ArrayConfig:
     order: Literal["C"] = "C"
 
 
-def opened(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those settings that say how an array is open, for `tessarr.array.bind`.
+def runtime_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those settings that say how an array is open, for `tessarr.array.bind_array`.
 
     Examples
     --------
-    >>> opened({"chunks": 10, "config": {"write_empty_chunks": True}})
+    >>> runtime_settings({"chunks": 10, "config": {"write_empty_chunks": True}})
     {'write_empty_chunks': True}
     """
-    found = {name: settings[name] for name in OPENED if name in settings}
-    if found.get("synchronizer") is not None:
-        from tessarr.node.synchronizer import check
+    settings_given = {name: settings[name] for name in RUNTIME_SETTINGS if name in settings}
+    if settings_given.get("synchronizer") is not None:
+        from tessarr.node.synchronizer import check_synchronizer
 
-        check(found["synchronizer"])
+        check_synchronizer(settings_given["synchronizer"])
     if settings.get("cache_attrs", True) is False:
-        found["cache_metadata"] = False
-    how = {**members(settings.get("config")), **found}
-    if how.get("missing", "fill") not in _MISSING:
-        raise ArgumentError(f"missing {how['missing']!r} is not one of {', '.join(_MISSING)}")
-    return how
+        settings_given["cache_metadata"] = False
+    result = {**config_settings(settings.get("config")), **settings_given}
+    if result.get("missing", "fill") not in _MISSING:
+        raise ArgumentError(f"missing {result['missing']!r} is not one of {', '.join(_MISSING)}")
+    return result
 
 
-def check_names(settings: Iterable[str], function: str, known: Collection[str]) -> None:
+def check_keywords(settings: Iterable[str], function: str, known: Collection[str]) -> None:
     """Raise a TypeError if a keyword is not known.
 
     Examples
     --------
-    >>> check_names({"compresion": None}, "zeros", ("chunks", "compression"))
+    >>> check_keywords({"compresion": None}, "zeros", ("chunks", "compression"))
     Traceback (most recent call last):
     TypeError: zeros() got an unexpected keyword argument 'compresion'; did you mean 'compression'?
     """
@@ -88,12 +100,12 @@ def check_names(settings: Iterable[str], function: str, known: Collection[str]) 
         if name not in known:
             from tessarr.format.suggestions import did_you_mean
 
-            other = _OTHER_NAMES.get(name)
+            other = _FOREIGN_NAMES.get(name)
             hint = did_you_mean(other if other in known else name, known)
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
 
 
-def members(config: Any) -> dict[str, Any]:
+def config_settings(config: Any) -> dict[str, Any]:
     """Return what a ``config`` says of how an array is to be open: ours, or one of zarr-python.
 
     Raises
@@ -109,12 +121,12 @@ def members(config: Any) -> dict[str, Any]:
         config = config.to_dict()
     if not isinstance(config, Mapping):
         raise TypeError(f"config is a mapping, not {config!r}")
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, value in config.items():
         if name == "write_empty_chunks":
-            found[name] = value
+            result[name] = value
         elif name == "read_missing_chunks":
-            found["missing"] = "fill" if value else "refuse_chunks"
+            result["missing"] = "fill" if value else "refuse_chunks"
         elif name not in _RUNTIME_HINTS:
             raise TypeError(f"config has no member {name!r}")
-    return found
+    return result

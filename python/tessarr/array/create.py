@@ -1,4 +1,4 @@
-"""From what a user asks for to a new array in a store."""
+"""Creation of an array in a store from the user's settings and data."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr import dtype as dtypes
-from tessarr.array import Array, bind
-from tessarr.array.keywords import sort
+from tessarr.array import Array, bind_array
+from tessarr.array.keywords import parse_keywords
 from tessarr.array.like import type_of
 from tessarr.dtype.struct import Struct
 from tessarr.errors import ArgumentError, UnsupportedError
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.types import Shape, ShapeLike
 
-__all__ = ["Plan", "create_array"]
+__all__ = ["CreationPlan", "create_array"]
 
 
 def create_array(
@@ -58,11 +58,13 @@ def create_array(
     array is removed again. `within` is the path of a group known to exist; the
     rest is as for `tessarr.create_array`.
     """
-    return Plan.of(store, shape=shape, data=data, **settings).carry_out(path, within=within)
+    return CreationPlan.from_settings(store, shape=shape, data=data, **settings).execute(
+        path, within=within
+    )
 
 
 @dataclass(slots=True)
-class Plan:
+class CreationPlan:
     """A new array, checked, that is not stored yet.
 
     Parameters
@@ -87,32 +89,32 @@ class Plan:
     overwrite: bool
 
     @classmethod
-    def of(
+    def from_settings(
         cls,
         store: Store,
         *,
         shape: ShapeLike | None = None,
         data: Any = None,
         **settings: Unpack[Settings],
-    ) -> Plan:
+    ) -> CreationPlan:
         """Return the array that settings describe; nothing is stored, or read from `data`."""
-        wanted = sort(settings)
-        if wanted.meta["zarr_format"] == 2:
-            wanted.meta.update(_separated(store, wanted.meta.get("dimension_separator")))
-        content = _Data.of(data, shape, wanted.meta)
-        meta = _meta(content, shape, wanted.meta)
-        _check_maxshape(wanted.maxshape, meta.shape)
-        values = content.ready(meta) if wanted.write_data else None
-        return cls(store, meta, values, wanted.opened, wanted.overwrite)
+        keywords = parse_keywords(settings)
+        if keywords.meta["zarr_format"] == 2:
+            keywords.meta.update(_store_separator(store, keywords.meta.get("dimension_separator")))
+        initial = _InitialData.from_user(data, shape, keywords.meta)
+        meta = _build_meta(initial, shape, keywords.meta)
+        _check_maxshape(keywords.maxshape, meta.shape)
+        values = initial.prepare_values(meta) if keywords.write_data else None
+        return cls(store, meta, values, keywords.opened, keywords.overwrite)
 
-    def keep_apart(self, path: str) -> None:
+    def read_own_source(self, path: str) -> None:
         """Read what is to be written, if deleting the node at `path` would delete it."""
         source = self.values
         if isinstance(source, Array) and source._store == self.store:
             inside = not path or f"{source.path}/".startswith(f"{path}/")
             self.values = source[...] if inside else source
 
-    def carry_out(self, path: str, *, within: str | None = None) -> Array:
+    def execute(self, path: str, *, within: str | None = None) -> Array:
         """Create the array and write what it holds.
 
         What it replaces stays until it is complete, if the store can do that.
@@ -122,10 +124,10 @@ class Plan:
             self.store, path, self.meta, build=build, within=within
         ):
             if self.overwrite:
-                self.keep_apart(path)
+                self.read_own_source(path)
             self.build(self.store, path, within=within, overwrite=self.overwrite)
         opened: dict[str, Any] = {"read_only": False, "present": "document", **self.opened}
-        return bind(self.meta, self.store, path, **opened)
+        return bind_array(self.meta, self.store, path, **opened)
 
     def build(
         self,
@@ -138,7 +140,7 @@ class Plan:
         """Create the array in any store, and write what it holds; a failure leaves none."""
         # Data replaces all chunks that are there.
         clear = self.values is None
-        flow = create.create(
+        flow = create.create_node(
             path, self.meta, overwrite=overwrite, clear=clear, within=within, store=store
         )
         run_flow(flow, store)
@@ -147,29 +149,29 @@ class Plan:
         try:
             self._write(store, path)
         except BaseException:
-            run_flow(edit.delete(path), store)
+            run_flow(edit.delete_node(path), store)
             raise
 
     def _write(self, store: Store, path: str) -> None:
         opened: dict[str, Any] = {"present": "document", **self.opened, "read_only": False}
-        created = bind(self.meta, store, path, **opened)
+        created = bind_array(self.meta, store, path, **opened)
         created[...] = self.values
 
 
-def _separated(store: Store, wanted: str | None) -> dict[str, Any]:
+def _store_separator(store: Store, requested: str | None) -> dict[str, Any]:
     """Return the separator in the keys of chunks, where the store has a say in it."""
-    own = get_dimension_separator(store)
-    if own is None:
+    separator_of_store = get_dimension_separator(store)
+    if separator_of_store is None:
         return {}
-    if wanted not in (None, own):
+    if requested not in (None, separator_of_store):
         raise ArgumentError(
-            f"dimension_separator {wanted!r} is not that of the store "
-            f"{get_user_store(store)!r}, {own!r}"
+            f"dimension_separator {requested!r} is not that of the store "
+            f"{get_user_store(store)!r}, {separator_of_store!r}"
         )
-    return {"dimension_separator": own}
+    return {"dimension_separator": separator_of_store}
 
 
-class _Data:
+class _InitialData:
     """What is to be written into a new array, if anything is.
 
     An array of another library or in another store is not read here, but part by part when it
@@ -182,40 +184,42 @@ class _Data:
         self.dtype = dtype
 
     @classmethod
-    def of(cls, data: Any, shape: ShapeLike | None, settings: Mapping[str, Any]) -> _Data:
+    def from_user(
+        cls, data: Any, shape: ShapeLike | None, settings: Mapping[str, Any]
+    ) -> _InitialData:
         dtype = settings.get("dtype")
         if data is None:
             return cls(None, None, dtype)
         if not isinstance(data, np.ndarray) and is_lazy(data, np.dtype(float)):
-            return cls(data, data, _lazy_type(data) if dtype is None else dtype)
-        source = data if type(data) is np.ndarray else _in_memory(data)
+            return cls(data, data, _lazy_data_type(data) if dtype is None else dtype)
+        source = data if type(data) is np.ndarray else _load_values(data)
         if dtype is not None and _is_flexible(dtype):
             # Not by way of NumPy's types of fixed length, which drop NULs at the end.
             rank = None if shape is None else len(normalize_shape(shape))
-            values = _objects_of(source) if rank is None else to_objects(source, rank)
+            values = _as_objects(source) if rank is None else to_objects(source, rank)
             return cls(source, values, dtype)
         if isinstance(source, np.ndarray):
             values = source if isinstance(source, np.ma.MaskedArray) else np.asarray(source)
         else:
-            values = _array_of(source, _record_type(dtype))
-        return cls(source, values, _type_of(values, settings) if dtype is None else dtype)
+            values = _as_array(source, _record_type(dtype))
+        return cls(source, values, _infer_data_type(values, settings) if dtype is None else dtype)
 
     @property
     def shape(self) -> Shape | None:
         return None if self.values is None else tuple(self.values.shape)
 
-    def ready(self, meta: ArrayMeta) -> Any:
+    def prepare_values(self, meta: ArrayMeta) -> Any:
         """Return what can be assigned to the whole array, checked, or None."""
         if self.values is None or not isinstance(self.values, np.ndarray):
             return self.values
         data_type = meta.data_type
-        given: Any = self.values
+        values: Any = self.values
         if data_type.numpy.names is not None:
-            given = data_type.to_numpy_input(self.source)
+            values = data_type.to_numpy_input(self.source)
         elif data_type.elements is None and self.values.dtype != data_type.numpy:
-            given = self.source  # the numbers of lists are checked one by one
-        whole = select(..., meta.shape)
-        return broadcast_value(given, whole, data_type.numpy, meta.fill_element)
+            values = self.source  # the numbers of lists are checked one by one
+        selection = select(..., meta.shape)
+        return broadcast_value(values, selection, data_type.numpy, meta.fill_element)
 
     def fill(self, dtype: Any) -> Any:
         """Return the fill value that the data has itself, or AUTO.
@@ -225,45 +229,48 @@ class _Data:
         ArgumentError
             If elements are masked, or may be, and it does not fit the data type.
         """
-        own = _own_fill(self.source)
-        if own is None:
+        fill_value = _data_fill_value(self.source)
+        if fill_value is None:
             return AUTO
         try:
             data_type = dtypes.to_data_type(dtype)
             if data_type.has_missing:
                 return AUTO
-            encode_fill_value(data_type, own)
+            encode_fill_value(data_type, fill_value)
         except UnsupportedError:
             return AUTO  # which is reported with what else is wrong
         except (ValueError, TypeError, OverflowError):
             if isinstance(self.source, np.ma.MaskedArray) and not has_mask(self.source):
                 return AUTO
             raise ArgumentError(
-                f"the fill value of the masked array, {own!r}, does not fit {dtype}: give another "
+                f"the fill value of the masked array, {fill_value!r}, does not fit "
+                f"{dtype}: give another "
                 "one as fill_value="
             ) from None
-        return own
+        return fill_value
 
 
-def _meta(content: _Data, shape: ShapeLike | None, settings: dict[str, Any]) -> ArrayMeta:
-    if content.shape is not None:
-        if shape is not None and normalize_shape(shape) != content.shape:
+def _build_meta(
+    initial: _InitialData, shape: ShapeLike | None, settings: dict[str, Any]
+) -> ArrayMeta:
+    if initial.shape is not None:
+        if shape is not None and normalize_shape(shape) != initial.shape:
             raise ArgumentError(
-                f"shape {shape} does not fit data of shape {content.shape}", kind="shape_mismatch"
+                f"shape {shape} does not fit data of shape {initial.shape}", kind="shape_mismatch"
             )
-        shape = content.shape
+        shape = initial.shape
     if shape is None:
         raise TypeError("a new array needs a shape, or data")
     if settings.get("codecs") is None:
         settings.setdefault("compressors", current().compressor)
-    dtype = "float64" if content.dtype is None else content.dtype
-    asked: dict[str, Any] = {**settings, "shape": shape, "dtype": dtype}
+    dtype = "float64" if initial.dtype is None else initial.dtype
+    keywords: dict[str, Any] = {**settings, "shape": shape, "dtype": dtype}
     if is_auto(settings.get("fill_value", AUTO)):
-        asked["fill_value"] = content.fill(dtype)
-    return build_array_meta(**asked)
+        keywords["fill_value"] = initial.fill(dtype)
+    return build_array_meta(**keywords)
 
 
-def _in_memory(data: Any) -> Any:
+def _load_values(data: Any) -> Any:
     """Return data with the mask that it has or that its elements have, and without a unit."""
     if isinstance(data, list | tuple):
         return mask_lists(data, element_kinds(data))
@@ -271,13 +278,13 @@ def _in_memory(data: Any) -> Any:
     return values_in_memory(data) if hasattr(data, "__array__") else data
 
 
-def _objects_of(source: Any) -> np.ndarray[Any, Any]:
+def _as_objects(source: Any) -> np.ndarray[Any, Any]:
     if isinstance(source, np.ma.MaskedArray):
         return source.astype(object)
     return np.asarray(source, object)
 
 
-def _array_of(source: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
+def _as_array(source: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
     try:
         return np.asarray(source, dtype)
     except (ValueError, TypeError, OverflowError) as error:
@@ -287,7 +294,7 @@ def _array_of(source: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
         raise ArgumentError(f"cannot make {what} of data: {error}", kind="cannot_cast") from error
 
 
-def _own_fill(data: Any) -> Any:
+def _data_fill_value(data: Any) -> Any:
     """Return the fill value of an array with masked elements, or None where it has none.
 
     Such arrays are those of ``numpy.ma``, Dask's arrays of these, and variables of netCDF4.
@@ -297,11 +304,11 @@ def _own_fill(data: Any) -> Any:
         return sample.fill_value
     if _is_netcdf(data) and data.mask and data.dtype.kind != "O":
         # Of a packed variable the fill value belongs to the packed numbers.
-        return data.get_fill_value() if _lazy_type(data) == data.dtype else np.nan
+        return data.get_fill_value() if _lazy_data_type(data) == data.dtype else np.nan
     return None
 
 
-def _lazy_type(data: Any) -> Any:
+def _lazy_data_type(data: Any) -> Any:
     """Return the data type of the elements that an array gives: netCDF4 unpacks some."""
     if _is_netcdf(data) and data.scale and data.dtype.kind in "iuf":
         return data[(slice(0, 1),) * len(data.shape)].dtype
@@ -322,11 +329,11 @@ def _check_maxshape(maxshape: Any, shape: Shape) -> None:
         raise ArgumentError(f"maxshape {maxshape!r} does not fit shape {shape}")
 
 
-def _type_of(values: np.ndarray[Any, Any], settings: Mapping[str, Any]) -> Any:
+def _infer_data_type(values: np.ndarray[Any, Any], settings: Mapping[str, Any]) -> Any:
     """Return the data type of values; of objects that are all text or all bytes, that."""
     dtype = values.dtype
-    told = settings.get("object_codec") is not None or settings.get("filters", AUTO) != AUTO
-    if dtype.kind == "O" and not told:
+    has_codec = settings.get("object_codec") is not None or settings.get("filters", AUTO) != AUTO
+    if dtype.kind == "O" and not has_codec:
         kinds = {type(value) for value in values.reshape(-1)}
         return next((kind for kind in (str, bytes) if kinds == {kind}), dtype)
     return dtype
@@ -335,10 +342,10 @@ def _type_of(values: np.ndarray[Any, Any], settings: Mapping[str, Any]) -> Any:
 def _record_type(dtype: Any) -> np.dtype[Any] | None:
     """Return NumPy's type of records, whose elements are tuples in lists; None for others."""
     try:
-        found = None if dtype is None else dtypes.to_data_type(dtype)
+        data_type = None if dtype is None else dtypes.to_data_type(dtype)
     except (ArgumentError, UnsupportedError):
         return None  # which is told with what else is wrong
-    return found.numpy if isinstance(found, Struct) else None
+    return data_type.numpy if isinstance(data_type, Struct) else None
 
 
 def _is_flexible(dtype: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The description of an array for the engine, from its metadata."""
+"""The description of an array: its metadata in the form that the engine reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.types import Missing
 
-__all__ = ["check_pickles", "describe_array", "settled", "with_text"]
+__all__ = ["check_pickles", "describe_array", "resolve_separator", "use_text_type"]
 
 
 def check_pickles(meta: ArrayMeta, path: str) -> None:
@@ -49,7 +49,7 @@ def describe_array(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) 
     return description
 
 
-def settled(meta: ArrayMeta, store: Store) -> ArrayMeta:
+def resolve_separator(meta: ArrayMeta, store: Store) -> ArrayMeta:
     """Return the metadata with what they leave to the store: the separator of format 2."""
     keys = meta.chunk_key_encoding
     if isinstance(keys, V2Keys) and not keys.is_explicit and get_dimension_separator(store) == "/":
@@ -57,6 +57,6 @@ def settled(meta: ArrayMeta, store: Store) -> ArrayMeta:
     return meta
 
 
-def with_text(meta: ArrayMeta, kind: str) -> ArrayMeta:
+def use_text_type(meta: ArrayMeta, kind: str) -> ArrayMeta:
     """Return the metadata of an array of text as what NumPy is to hold it."""
     return replace(meta, data_type=meta.data_type.of_kind(kind))

@@ -1,4 +1,4 @@
-"""The checksum of what is stored of an array."""
+"""Checksum of all stored chunks and documents of an array."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
 
-__all__ = ["digest"]
+__all__ = ["compute_digest"]
 
 _PIECE_BYTES: Final = 1 << 24
 
 
-def digest(store: Store, path: str, meta: ArrayMeta, hashname: str) -> bytes:
+def compute_digest(store: Store, path: str, meta: ArrayMeta, hashname: str) -> bytes:
     """Return the checksum of the chunks in the order of the grid, then that of the documents.
 
     The order is that of zarr-python 2.18: arrays of format 2 have the same checksum there.
@@ -34,24 +34,24 @@ def digest(store: Store, path: str, meta: ArrayMeta, hashname: str) -> bytes:
     if not checksum.digest_size:
         raise ArgumentError(f"hash {hashname!r} has no length of its own")
     chunks, below = get_chunk_store(store, path, meta.storage_transformers)
-    found = run_flow(measure.keys(below), chunks)
-    cells = ((meta.chunk_key_encoding.decode(key, meta.rank), key) for key in found)
-    inside = meta.grid_shape
+    keys_below = run_flow(measure.list_keys(below), chunks)
+    cells_and_keys = ((meta.chunk_key_encoding.decode(key, meta.rank), key) for key in keys_below)
+    grid_shape = meta.grid_shape
     stored = sorted(
         (cell, key)
-        for cell, key in cells
-        if cell is not None and all(at < count for at, count in zip(cell, inside, strict=True))
+        for cell, key in cells_and_keys
+        if cell is not None and all(at < count for at, count in zip(cell, grid_shape, strict=True))
     )
     names = {1: ("meta", "attrs"), 2: (".zarray", ".zattrs"), 3: ("zarr.json",)}
-    pieces = [(chunks, prefix_of(below) + key) for _, key in stored]
-    pieces += [(store, prefix_of(path) + name) for name in names[meta.document_format]]
-    for where, key in pieces:
-        for piece in _pieces(where, key):
+    keys = [(chunks, prefix_of(below) + key) for _, key in stored]
+    keys += [(store, prefix_of(path) + name) for name in names[meta.document_format]]
+    for where, key in keys:
+        for piece in _read_pieces(where, key):
             checksum.update(piece)
     return checksum.digest()
 
 
-def _pieces(store: Store, key: str) -> Iterator[bytes]:
+def _read_pieces(store: Store, key: str) -> Iterator[bytes]:
     value = store.open_value(key)
     if value is not None:
         for start in range(0, value.size, _PIECE_BYTES):

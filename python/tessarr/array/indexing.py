@@ -1,4 +1,4 @@
-"""How arrays are read and written: the forms of indexing."""
+"""Reading and writing of selections: all forms of indexing of an array."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tessarr._engine import read_together
-from tessarr.array.properties import Facts
+from tessarr.array.properties import ArrayProperties
 from tessarr.indexing import (
     AxisSelection,
     Fields,
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from tessarr.flow.future import Future
     from tessarr.types import ArrayLike, FieldsLike, SelectionLike, Shape
 
-__all__ = ["Selecting"]
+__all__ = ["ArrayIndexing"]
 
 FieldParts: TypeAlias = "tuple[tuple[int, int, int], ...]"
 
 _Normalize: TypeAlias = "Callable[[Any, Shape], Selection]"
 
 
-class Selecting(Facts):
+class ArrayIndexing(ArrayProperties):
     """An array as something to select from."""
 
     __slots__ = ()
@@ -88,27 +88,27 @@ class Selecting(Facts):
         >>> rows.result(), more.result()
         (array([3, 3], dtype=uint8), array([3, 3, 3], dtype=uint8))
         """
-        return self.read_by(select, selection, out)
+        return self.start_read(select, selection, out)
 
-    def read_by(
+    def start_read(
         self, normalize: _Normalize, key: Any, out: npt.NDArray[Any] | None = None
     ) -> Future[Any]:
         """Start to read what a key of any form selects."""
-        chosen, fields = self._choose(normalize, key)
-        buffer, finish = self._target(chosen, out, fields)
+        selection, fields = self._parse_key(normalize, key)
+        buffer, finish = self._read_buffer(selection, out, fields)
         from tessarr.flow.future import Future
 
         future: Future[Any] = Future(finish)
         if buffer.size:
-            parts = fields.parts if fields else None
+            field_parts = fields.parts if fields else None
             try:
-                read = self._reading(chosen.axes, chosen.out_axes, buffer, parts)
+                read = self._reading(selection.axes, selection.out_axes, buffer, field_parts)
             except Exception as error:  # noqa: BLE001 (somebody has resized the array)
                 future.set_exception(error)
             else:
                 # A read into the memory of the caller happens even if the future is dropped.
-                begun = read_together([read], [future], weak=out is None)
-                future._work, future._leave = begun.help, begun.cancel
+                pending = read_together([read], [future], weak=out is None)
+                future._work, future._leave = pending.help, pending.cancel
         else:
             future.set_result(buffer)
         return future
@@ -134,65 +134,69 @@ class Selecting(Facts):
         SelectionError, ArgumentError, ReadOnlyError
             At once, and before anything is stored.
         """
-        return self.write_by(select, selection, value)
+        return self.start_write(select, selection, value)
 
-    def write_by(self, normalize: _Normalize, key: Any, value: ArrayLike) -> Future[None]:
+    def start_write(self, normalize: _Normalize, key: Any, value: ArrayLike) -> Future[None]:
         """Start to write what a key of any form selects."""
         self._check_writable()
-        chosen, fields = self._choose(normalize, key)
-        ready = self._ready(chosen, value, fields)
+        selection, fields = self._parse_key(normalize, key)
+        values = self._prepare_values(selection, value, fields)
         from tessarr.flow.future import Future
 
         future: Future[None] = Future()
-        parts = fields.parts if fields else None
-        if ready.size and self._synchronizer is None:
-            begun = self._write_future(chosen.axes, chosen.out_axes, ready, future, parts)
-            future._work, future._leave = begun.help, begun.cancel
+        field_parts = fields.parts if fields else None
+        if values.size and self._synchronizer is None:
+            pending = self._write_future(
+                selection.axes, selection.out_axes, values, future, field_parts
+            )
+            future._work, future._leave = pending.help, pending.cancel
         else:
-            if ready.size:
-                self._put(chosen.axes, chosen.out_axes, ready, parts)
+            if values.size:
+                self._write_locked(selection.axes, selection.out_axes, values, field_parts)
             future.set_result(None)
         return future
 
     def _getitem(self, key: Any) -> Any:
         """Read what the engine does not parse itself (called by it)."""
-        return self._get(select, key)
+        return self._read_key(select, key)
 
     def _setitem(self, key: Any, value: Any) -> None:
         """Write what the engine does not parse itself (called by it)."""
-        self._set(select, key, value)
+        self._write_key(select, key, value)
 
-    def _get(
+    def _read_key(
         self,
         normalize: _Normalize,
         key: Any,
         out: Any = None,
         names: FieldsLike | None = None,
     ) -> Any:
-        selection, fields = self._choose(normalize, key, names)
-        buffer, finish = self._target(selection, out, fields)
+        selection, fields = self._parse_key(normalize, key, names)
+        buffer, finish = self._read_buffer(selection, out, fields)
         if buffer.size:
             parts = fields.parts if fields else None
             self._read(selection.axes, selection.out_axes, buffer, parts)
         return finish(buffer)
 
-    def _set(
+    def _write_key(
         self, normalize: _Normalize, key: Any, value: object, names: FieldsLike | None = None
     ) -> None:
         self._check_writable()
-        selection, fields = self._choose(normalize, key, names)
+        selection, fields = self._parse_key(normalize, key, names)
         if fields is None and hasattr(value, "shape"):
             from tessarr import transfer
 
             if transfer.is_lazy(value, self.dtype):
-                value = transfer.assign(self, selection, value)
+                value = transfer.assign_array(self, selection, value)
                 if value is None:  # region by region, that is
                     return
-        ready = self._ready(selection, value, fields)
-        if ready.size:
-            self._put(selection.axes, selection.out_axes, ready, fields.parts if fields else None)
+        values = self._prepare_values(selection, value, fields)
+        if values.size:
+            self._write_locked(
+                selection.axes, selection.out_axes, values, fields.parts if fields else None
+            )
 
-    def _put(
+    def _write_locked(
         self,
         axes: Sequence[AxisSelection],
         out_axes: Sequence[int | None],
@@ -203,12 +207,12 @@ class Selecting(Facts):
         if self._synchronizer is None:
             self._write(axes, out_axes, values, parts)
             return
-        from tessarr.node.synchronizer import chunk_keys, held
+        from tessarr.node.synchronizer import hold_locks, touched_chunk_keys
 
-        with held(self._synchronizer, chunk_keys(self._meta, self._path, axes)):
+        with hold_locks(self._synchronizer, touched_chunk_keys(self._meta, self._path, axes)):
             self._write(axes, out_axes, values, parts)
 
-    def _choose(
+    def _parse_key(
         self, normalize: _Normalize, key: Any, names: FieldsLike | None = None
     ) -> tuple[Selection, Fields | None]:
         """Return which elements a key selects, and which of their fields if not all."""
@@ -221,20 +225,20 @@ class Selecting(Facts):
         fields = None if names is None else find_fields(names, dtype)
         return normalize(key, meta.shape), fields
 
-    def _target(
+    def _read_buffer(
         self, selection: Selection, out: Any, fields: Fields | None
     ) -> tuple[npt.NDArray[Any], Callable[[npt.NDArray[Any]], Any]]:
         if fields is None:
             return read_target(selection, self._meta.data_type.numpy, out)
         return fields.target(selection, out)
 
-    def _ready(
+    def _prepare_values(
         self, selection: Selection, value: object, fields: Fields | None
     ) -> npt.NDArray[Any]:
         if fields is None:
             data_type = self._meta.data_type
-            given = data_type.to_numpy_input(value)
-            return broadcast_value(given, selection, data_type.numpy, self._meta.fill_element)
+            values = data_type.to_numpy_input(value)
+            return broadcast_value(values, selection, data_type.numpy, self._meta.fill_element)
         return fields.value(value, selection, self._meta.fill_element)
 
     # Other forms of indexing
@@ -266,12 +270,12 @@ class Selecting(Facts):
     @property
     def blocks(self) -> Indexer:
         """Indexing by chunks: ``a.blocks[0, 1:3]`` takes all of three chunks."""
-        return self._indexer(self._block)
+        return self._indexer(self._select_blocks)
 
     def _indexer(self, normalize: _Normalize) -> Indexer:
-        return Indexer(partial(self._get, normalize), partial(self._set, normalize))
+        return Indexer(partial(self._read_key, normalize), partial(self._write_key, normalize))
 
-    def _block(self, key: Any, shape: Shape) -> Selection:
+    def _select_blocks(self, key: Any, shape: Shape) -> Selection:
         return select_blocks(key, shape, self._meta.chunk_cuts)
 
     def fields(self, names: FieldsLike) -> Indexer:
@@ -283,8 +287,8 @@ class Selecting(Facts):
             One name, or several, which make a record again.
         """
         return Indexer(
-            lambda key: self._get(select, key, None, names),
-            lambda key, value: self._set(select, key, value, names),
+            lambda key: self._read_key(select, key, None, names),
+            lambda key, value: self._write_key(select, key, value, names),
         )
 
     def get_basic_selection(
@@ -297,13 +301,13 @@ class Selecting(Facts):
 
         Of records, only `fields`: one name, or several.
         """
-        return self._get(select_basic, selection, out, fields)
+        return self._read_key(select_basic, selection, out, fields)
 
     def set_basic_selection(
         self, selection: SelectionLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
         """Write by integers, slices, ``...`` and None; of records, only `fields`."""
-        self._set(select_basic, selection, value, fields)
+        self._write_key(select_basic, selection, value, fields)
 
     def get_orthogonal_selection(
         self,
@@ -312,13 +316,13 @@ class Selecting(Facts):
         fields: FieldsLike | None = None,
     ) -> Any:
         """Read as `oindex` does; into `out`, if it is given; of records, only `fields`."""
-        return self._get(select_outer, selection, out, fields)
+        return self._read_key(select_outer, selection, out, fields)
 
     def set_orthogonal_selection(
         self, selection: SelectionLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
         """Write as `oindex` does; of records, only `fields`."""
-        self._set(select_outer, selection, value, fields)
+        self._write_key(select_outer, selection, value, fields)
 
     def get_coordinate_selection(
         self,
@@ -327,13 +331,13 @@ class Selecting(Facts):
         fields: FieldsLike | None = None,
     ) -> Any:
         """Read as `vindex` does; into `out`, if it is given; of records, only `fields`."""
-        return self._get(select_points, selection, out, fields)
+        return self._read_key(select_points, selection, out, fields)
 
     def set_coordinate_selection(
         self, selection: SelectionLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
         """Write as `vindex` does; of records, only `fields`."""
-        self._set(select_points, selection, value, fields)
+        self._write_key(select_points, selection, value, fields)
 
     def get_mask_selection(
         self,
@@ -342,13 +346,13 @@ class Selecting(Facts):
         fields: FieldsLike | None = None,
     ) -> Any:
         """Read where a mask of the array's shape is true; `out` and `fields` as elsewhere."""
-        return self._get(mask_axes, mask, out, fields)
+        return self._read_key(mask_axes, mask, out, fields)
 
     def set_mask_selection(
         self, mask: ArrayLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
         """Write where a mask of the array's shape is true; of records, only `fields`."""
-        self._set(mask_axes, mask, value, fields)
+        self._write_key(mask_axes, mask, value, fields)
 
     def get_block_selection(
         self,
@@ -357,10 +361,10 @@ class Selecting(Facts):
         fields: FieldsLike | None = None,
     ) -> Any:
         """Read as `blocks` does; into `out`, if it is given; of records, only `fields`."""
-        return self._get(self._block, selection, out, fields)
+        return self._read_key(self._select_blocks, selection, out, fields)
 
     def set_block_selection(
         self, selection: SelectionLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
         """Write as `blocks` does; of records, only `fields`."""
-        self._set(self._block, selection, value, fields)
+        self._write_key(self._select_blocks, selection, value, fields)

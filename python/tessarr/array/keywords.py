@@ -1,8 +1,7 @@
-"""What a new array may be asked to be: every keyword once, by all the names it ever had.
+"""Keywords of the functions that create arrays.
 
-`Settings` is what functions that create an array take and pass on; `sort` brings the names of
-zarr-python 2 and h5py to those of today, refuses what is not known or contradicts itself, and
-says which part of the library each setting is for.
+`Settings` lists the keywords. `parse_keywords` translates the names of zarr-python 2 and h5py,
+rejects unknown and contradictory keywords, and groups the rest by the module that uses them.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
-from tessarr.array.config import OPENED, check_names, opened
+from tessarr.array.config import RUNTIME_SETTINGS, check_keywords, runtime_settings
 from tessarr.codec import to_codec, to_list
 from tessarr.codec.base import find_codec_by_id, find_plain_codec
 from tessarr.errors import ArgumentError, UnsupportedError
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
     from tessarr.store.resolve import StoreLike
     from tessarr.types import MemoryOrder, Missing, ZarrFormat
 
-__all__ = ["SETTINGS", "Creation", "Settings", "StoredSettings", "sort"]
+__all__ = ["SETTING_NAMES", "CreationSettings", "Settings", "StoreSettings", "parse_keywords"]
 
 
-class UnfilledSettings(TypedDict, total=False):
+class SettingsWithoutFill(TypedDict, total=False):
     """Keywords of every function that creates an array, but for the fill value."""
 
     dtype: DataTypeLike | None
@@ -70,14 +69,14 @@ class UnfilledSettings(TypedDict, total=False):
     meta_array: Any
 
 
-class Settings(UnfilledSettings, total=False):
+class Settings(SettingsWithoutFill, total=False):
     """Keywords of every function that creates an array; see `tessarr.create_array`."""
 
     fill_value: Any
     fillvalue: Any
 
 
-class StoredSettings(UnfilledSettings, total=False):
+class StoreSettings(SettingsWithoutFill, total=False):
     """Keywords of functions that are about the fill value, and where the array is to be."""
 
     store: StoreLike
@@ -99,7 +98,7 @@ _H5PY: Final = {"gzip": "zlib", "lzf": None, "szip": None}
 
 
 @dataclass(frozen=True, slots=True)
-class Creation:
+class CreationSettings:
     """Settings of a new array, sorted by who has to know.
 
     Parameters
@@ -107,7 +106,7 @@ class Creation:
     meta
         For `tessarr.metadata.build.build_array_meta`, but for the shape.
     opened
-        For `tessarr.array.bind`.
+        For `tessarr.array.bind_array`.
     maxshape
         The lengths to which h5py would let the array grow; here each may grow.
     """
@@ -119,11 +118,11 @@ class Creation:
     maxshape: Any = None
 
 
-SETTINGS: Final = Settings.__optional_keys__
+SETTING_NAMES: Final = Settings.__optional_keys__
 """Every name that a setting has."""
 
 
-def sort(settings: Mapping[str, Any], function: str = "create_array") -> Creation:
+def parse_keywords(settings: Mapping[str, Any], function: str = "create_array") -> CreationSettings:
     """Return the settings by the names of today, sorted by who has to know.
 
     Parameters
@@ -142,32 +141,33 @@ def sort(settings: Mapping[str, Any], function: str = "create_array") -> Creatio
 
     Examples
     --------
-    >>> sort({"compression": "gzip", "compression_opts": 1, "zarr_format": 2}).meta["compressors"]
+    >>> keywords = {"compression": "gzip", "compression_opts": 1, "zarr_format": 2}
+    >>> parse_keywords(keywords).meta["compressors"]
     Zlib(level=1)
     """
-    check_names(settings, function, SETTINGS)
-    left = dict(settings)
-    _take_aliases(left, function)
-    form: ZarrFormat = left.get("zarr_format") or current().zarr_format
-    left["zarr_format"] = form
-    _take_compression(left, function)
-    if left.get("order", "C") is None:
-        del left["order"]
-    if left.pop("meta_array", None) is not None and not _is_numpy(settings["meta_array"]):
+    check_keywords(settings, function, SETTING_NAMES)
+    remaining = dict(settings)
+    _rename_aliases(remaining, function)
+    zarr_format: ZarrFormat = remaining.get("zarr_format") or current().zarr_format
+    remaining["zarr_format"] = zarr_format
+    _convert_compression(remaining, function)
+    if remaining.get("order", "C") is None:
+        del remaining["order"]
+    if remaining.pop("meta_array", None) is not None and not _is_numpy(settings["meta_array"]):
         raise UnsupportedError(f"meta_array {settings['meta_array']!r}: arrays are read as NumPy's")
-    how = opened(left)
-    for name in (*OPENED, "cache_attrs", "config", "partial_decompress"):
-        left.pop(name, None)
-    return Creation(
-        opened=how,
-        overwrite=left.pop("overwrite", False),
-        write_data=left.pop("write_data", True),
-        maxshape=left.pop("maxshape", None),
-        meta=left,
+    runtime = runtime_settings(remaining)
+    for name in (*RUNTIME_SETTINGS, "cache_attrs", "config", "partial_decompress"):
+        remaining.pop(name, None)
+    return CreationSettings(
+        opened=runtime,
+        overwrite=remaining.pop("overwrite", False),
+        write_data=remaining.pop("write_data", True),
+        maxshape=remaining.pop("maxshape", None),
+        meta=remaining,
     )
 
 
-def _take_aliases(settings: dict[str, Any], function: str) -> None:
+def _rename_aliases(settings: dict[str, Any], function: str) -> None:
     """Bring older names to those of today."""
     for name in ("compressor", "compressors", "compression"):
         if _is_default(settings.get(name)):
@@ -187,23 +187,23 @@ def _is_default(value: object) -> bool:
     return isinstance(value, str) and value in (AUTO, "default")
 
 
-def _take_compression(settings: dict[str, Any], function: str) -> None:
+def _convert_compression(settings: dict[str, Any], function: str) -> None:
     """Bring h5py's names of compression to codecs."""
-    given = "compression" in settings
+    has_compression = "compression" in settings
     compression = settings.pop("compression", None)
     options = settings.pop("compression_opts", None)
     shuffle, checksum = settings.pop("shuffle", False), settings.pop("fletcher32", False)
     if options is not None and compression is None:
         raise TypeError(f"{function}(): compression_opts needs compression")
-    if given:
+    if has_compression:
         if settings.get("compressors") is not None:
             raise TypeError(f"{function}(): give compressors or compression, not both")
-        settings["compressors"] = _compressor(compression, options, settings["zarr_format"])
+        settings["compressors"] = _compression_codec(compression, options, settings["zarr_format"])
     if shuffle or checksum:
-        settings["compressors"] = _with_hdf5_filters(settings, shuffle=shuffle, checksum=checksum)
+        settings["compressors"] = _add_hdf5_filters(settings, shuffle=shuffle, checksum=checksum)
 
 
-def _with_hdf5_filters(settings: Mapping[str, Any], *, shuffle: bool, checksum: bool) -> Any:
+def _add_hdf5_filters(settings: Mapping[str, Any], *, shuffle: bool, checksum: bool) -> Any:
     """Return the compressors with HDF5's filters around them, in its order."""
     from tessarr.codec.blosc import Blosc
     from tessarr.codec.fletcher32 import Fletcher32
@@ -221,7 +221,7 @@ def _with_hdf5_filters(settings: Mapping[str, Any], *, shuffle: bool, checksum: 
     return [*before, *codecs, *after]
 
 
-def _compressor(compression: Any, options: Any, zarr_format: ZarrFormat) -> Codec | None:
+def _compression_codec(compression: Any, options: Any, zarr_format: ZarrFormat) -> Codec | None:
     """Return the codec that h5py's and zarr-python 2's `compression` mean."""
     if compression is None or (isinstance(compression, str) and compression == "none"):
         return None
@@ -243,15 +243,15 @@ def _compressor(compression: Any, options: Any, zarr_format: ZarrFormat) -> Code
         raise UnsupportedError(message, kind="unsupported_codec", extension=compression)
     try:
         if isinstance(options, Mapping):
-            made = codec.from_config(dict(options))
+            new_codec = codec.from_config(dict(options))
         elif isinstance(options, list | tuple):
-            made = codec(*options)
+            new_codec = codec(*options)
         else:
-            made = codec() if options is None else codec(options)
+            new_codec = codec() if options is None else codec(options)
     except (TypeError, ValueError) as error:
         message = f"compression_opts {options!r} do not fit compression {compression!r}: {error}"
         raise ArgumentError(message) from error
-    return to_codec(made)
+    return to_codec(new_codec)
 
 
 def _is_numpy(array: object) -> bool:

@@ -1,4 +1,4 @@
-"""Views of an array that read and write nothing until they are asked to."""
+"""Lazy arrays: views that read and write only when `read` or `write` is called."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
 
-from tessarr.array.properties import Number
+from tessarr.array.properties import ScalarConversion
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.format.registry import set_public_module
 from tessarr.index_space import Assignable, Dim, IndexDomain, IndexTransform, lower
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["LazyArray"]
 
 
-class _Stored(Protocol):
+class _IndexableArray(Protocol):
     """What a view needs of the array."""
 
     @property
@@ -36,12 +36,12 @@ class _Stored(Protocol):
     @property
     def dtype(self) -> np.dtype[Any]: ...
 
-    def read_by(self, normalize: Any, key: Any, out: Any) -> Future[Any]: ...
+    def start_read(self, normalize: Any, key: Any, out: Any) -> Future[Any]: ...
 
-    def write_by(self, normalize: Any, key: Any, value: Any) -> Future[None]: ...
+    def start_write(self, normalize: Any, key: Any, value: Any) -> Future[None]: ...
 
 
-class LazyArray(Number):
+class LazyArray(ScalarConversion):
     """A view of an array: which elements, in which order, but not their values.
 
     Made by ``array.lazy``, and by indexing another view: by integers, slices of any step, index
@@ -70,17 +70,17 @@ class LazyArray(Number):
     array([-1, 13, -1, 33, -1, 53])
     """
 
-    __slots__ = ("_array", "_view")
+    __slots__ = ("_array", "_transform")
 
-    def __init__(self, array: _Stored, view: IndexTransform | None = None) -> None:
+    def __init__(self, array: _IndexableArray, view: IndexTransform | None = None) -> None:
         self._array = array
         whole = tuple(Dim._of(0, size) for size in array.shape)
-        self._view = IndexTransform(IndexDomain._of(whole)) if view is None else view
+        self._transform = IndexTransform(IndexDomain._of(whole)) if view is None else view
 
     @property
     def shape(self) -> Shape:
         """The length of each axis."""
-        return self._view.shape
+        return self._transform.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -90,12 +90,12 @@ class LazyArray(Number):
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return self._view.input_rank
+        return self._transform.input_rank
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return self._view.size
+        return self._transform.size
 
     @property
     def nbytes(self) -> int:
@@ -105,7 +105,7 @@ class LazyArray(Number):
     @property
     def transform(self) -> IndexTransform:
         """Where in the array each element is."""
-        return self._view
+        return self._transform
 
     def __getitem__(self, key: SelectionLike) -> LazyArray:
         return self._by("default", key)
@@ -125,10 +125,10 @@ class LazyArray(Number):
 
     def _by(self, mode: Mode, key: Any) -> LazyArray:
         found = read_terms(key, self.shape)
-        if mode == "default" and _apart(found):
+        if mode == "default" and _is_separated(found):
             mode = "vindex"
-        items = tuple(_in_space(found, self.shape))
-        return LazyArray(self._array, self._view._indexed(items, mode).translate_to[0])
+        items = tuple(_to_index_space(found, self.shape))
+        return LazyArray(self._array, self._transform._indexed(items, mode).translate_to[0])
 
     def transpose(self, *axes: SupportsIndex | Iterable[SupportsIndex] | None) -> LazyArray:
         """Return the view with its axes in another order; by default the reverse one.
@@ -148,21 +148,21 @@ class LazyArray(Number):
         TypeError
             If something is no integer.
         """
-        given = _each(axes)
-        if given is None:
+        arguments = _axes_argument(axes)
+        if arguments is None:
             return self.T
-        named = [operator.index(axis) for axis in given]
+        named = [operator.index(axis) for axis in arguments]
         if len(named) != self.ndim:
             raise ArgumentError(f"axes {named} are not as many as those of the view: {self.ndim}")
         order = [axis_number(axis, self.ndim) for axis in named]
         if len(set(order)) != self.ndim:
             raise ArgumentError(f"axes {named} name one axis twice")
-        return LazyArray(self._array, self._view.transpose(order))
+        return LazyArray(self._array, self._transform.transpose(order))
 
     @property
     def T(self) -> LazyArray:  # noqa: N802 (as NumPy calls it)
         """The view with its axes in reverse order."""
-        return LazyArray(self._array, self._view.T)
+        return LazyArray(self._array, self._transform.T)
 
     def read(self, out: npt.NDArray[Any] | None = None) -> Future[Any]:
         """Start to read the elements; wait with ``.result()`` or ``await``.
@@ -184,7 +184,7 @@ class LazyArray(Number):
         ArgumentError
             At once, if `out` does not fit.
         """
-        return self._array.read_by(lower, self._view, out)
+        return self._array.start_read(lower, self._transform, out)
 
     def write(self, value: ArrayLike) -> Future[None]:
         """Start to write the elements; wait with ``.result()`` or ``await``.
@@ -200,7 +200,7 @@ class LazyArray(Number):
         SelectionError, ArgumentError, ReadOnlyError
             At once, and before anything is stored.
         """
-        return self._array.write_by(lower, self._view, value)
+        return self._array.start_write(lower, self._transform, value)
 
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
@@ -214,20 +214,20 @@ class LazyArray(Number):
             raise TypeError("len() of a view without axes")
         return self.shape[0]
 
-    def __getstate__(self) -> tuple[_Stored, IndexTransform]:
-        return self._array, self._view
+    def __getstate__(self) -> tuple[_IndexableArray, IndexTransform]:
+        return self._array, self._transform
 
-    def __setstate__(self, state: tuple[_Stored, IndexTransform]) -> None:
-        self._array, self._view = state
+    def __setstate__(self, state: tuple[_IndexableArray, IndexTransform]) -> None:
+        self._array, self._transform = state
 
-    def _first(self) -> Any:
+    def _read_first(self) -> Any:
         return self[(0,) * self.ndim].read().result()
 
     def __repr__(self) -> str:
         return f"LazyArray({self.shape}, {self.dtype})"
 
 
-def _each(axes: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def _axes_argument(axes: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Return the axes that are given one by one, or together; None if they are none."""
     if len(axes) != 1:
         return axes or None
@@ -239,31 +239,31 @@ def _each(axes: tuple[Any, ...]) -> tuple[Any, ...] | None:
         return axes  # it is one axis
 
 
-def _meet(found: list[Term]) -> bool:
+def _has_index_arrays(terms_: list[Term]) -> bool:
     """Whether there are index arrays, which integers then join."""
-    return any(isinstance(term, (Indices, Mask)) for term in found)
+    return any(isinstance(term, (Indices, Mask)) for term in terms_)
 
 
-def _apart(found: list[Term]) -> bool:
+def _is_separated(terms_: list[Term]) -> bool:
     """Whether something stands between index arrays: their axes come first then, as in NumPy."""
-    at = [i for i, term in enumerate(found) if isinstance(term, (Indices, Mask, Integer))]
-    return _meet(found) and at[-1] - at[0] + 1 != len(at)
+    positions = [i for i, term in enumerate(terms_) if isinstance(term, (Indices, Mask, Integer))]
+    return _has_index_arrays(terms_) and positions[-1] - positions[0] + 1 != len(positions)
 
 
-def _in_space(found: list[Term], shape: Shape) -> list[Any]:
+def _to_index_space(terms_: list[Term], shape: Shape) -> list[Any]:
     """Return a key of NumPy's as one of the index space, whose dimensions begin at 0.
 
     There integers and indices of arrays are positions, which are not counted from the end.
     """
-    meets = _meet(found)
+    joins_arrays = _has_index_arrays(terms_)
     items: list[Any] = []
-    for term in found:
+    for term in terms_:
         if isinstance(term, Slice):
-            items.append(_slice(term.range))
+            items.append(_to_slice(term.range))
         elif isinstance(term, Integer):
-            items.append(np.array(term.index) if meets else term.index)
+            items.append(np.array(term.index) if joins_arrays else term.index)
         elif isinstance(term, Indices):
-            items.append(_positions(term.values, term.axis, shape[term.axis]))
+            items.append(_to_positions(term.values, term.axis, shape[term.axis]))
         elif isinstance(term, Mask):
             items += np.nonzero(term.values) if term.values.ndim else [term.values]
         elif term is AxislessTerm.NEWAXIS:
@@ -271,18 +271,19 @@ def _in_space(found: list[Term], shape: Shape) -> list[Any]:
     return items
 
 
-def _slice(chosen: tuple[int, int, int]) -> slice:
-    start, step, count = chosen
+def _to_slice(bounds: tuple[int, int, int]) -> slice:
+    start, step, count = bounds
     if not count:
         return slice(start, start)
     return slice(start, start + step * (count - 1) + (1 if step > 0 else -1), step)
 
 
-def _positions(values: npt.NDArray[Any], axis: int, size: int) -> npt.NDArray[np.int64]:
+def _to_positions(values: npt.NDArray[Any], axis: int, size: int) -> npt.NDArray[np.int64]:
     if values.size and not (-size <= values.min() and values.max() < size):
-        bad = values.min() if values.min() < -size else values.max()
+        wrong_index = values.min() if values.min() < -size else values.max()
         raise SelectionError(
-            f"index {bad} is out of bounds for axis {axis} with size {size}", kind="out_of_bounds"
+            f"index {wrong_index} is out of bounds for axis {axis} with size {size}",
+            kind="out_of_bounds",
         )
     positions = values.astype(np.int64)
     return np.where(positions < 0, positions + size, positions)

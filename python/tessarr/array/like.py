@@ -1,4 +1,4 @@
-"""The settings by which a new array is like another one, whatever library that is of."""
+"""Settings for a new array that resembles an array of any library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tessarr.format.chunk_shape import normalize_shape
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["chunks_of", "filled_like", "settings_like", "type_of"]
+__all__ = ["chunks_of", "fill_settings_like", "settings_like", "type_of"]
 
 _OVERRIDES: Final = {
     "chunk_shape": {"chunks"},
@@ -50,7 +50,9 @@ def chunks_of(a: Any) -> Any:
     return tuple(max(axis, default=1) if isinstance(axis, tuple) else axis for axis in chunks)
 
 
-def settings_like(a: Any, given: Mapping[str, Any], *, whole: bool = False) -> dict[str, Any]:
+def settings_like(
+    a: Any, settings: Mapping[str, Any], *, with_metadata: bool = False
+) -> dict[str, Any]:
     """Return settings that are given, and for all others those that an array has.
 
     Parameters
@@ -58,9 +60,9 @@ def settings_like(a: Any, given: Mapping[str, Any], *, whole: bool = False) -> d
     a
         An array of Tessarr, zarr-python, h5py, NumPy, … Of the latter only shape, data type
         and chunks are taken.
-    given
+    settings
         Settings for the new array.
-    whole
+    with_metadata
         Whether the fill value, the attributes and the names of chunks are wanted, too.
 
     Examples
@@ -74,44 +76,43 @@ def settings_like(a: Any, given: Mapping[str, Any], *, whole: bool = False) -> d
     shape = _shape_of(a)
     like: dict[str, Any] = {"shape": shape, "dtype": type_of(a), "chunks": chunks_of(a)}
     if hasattr(a, "filters") and hasattr(a, "fill_value"):  # of a Zarr library
-        source = _format_of(a)
-        form = given.get("zarr_format") or given.get("zarr_version") or source
-        like |= {"zarr_format": form, **_codecs_like(a, source, form)}
-        if form == 3:
+        source = _zarr_format_of(a)
+        zarr_format = settings.get("zarr_format") or settings.get("zarr_version") or source
+        like |= {"zarr_format": zarr_format, **_codecs_like(a, source, zarr_format)}
+        if zarr_format == 3:
             names = getattr(getattr(a, "metadata", None), "dimension_names", None)
             like |= {"shards": a.shards, "dimension_names": names}
-        if whole:
-            like |= _rest_like(a, source, form)
-    elif whole:
+        if with_metadata:
+            like |= _metadata_like(a, source, zarr_format)
+    elif with_metadata:
         fill: Any = getattr(a, "fillvalue", None)
         if isinstance(fill, bytes) and like["dtype"] is str:  # of h5py
             fill = fill.decode("utf-8", "replace")
         like |= {"fill_value": fill}
-    for name in _ruled_out(shape, like, given):
+    for name in _overridden_names(shape, like, settings):
         like.pop(name, None)
-    return {**{name: value for name, value in like.items() if value is not None}, **given}
+    return {**{name: value for name, value in like.items() if value is not None}, **settings}
 
 
-def filled_like(a: Any, fill_value: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def fill_settings_like(a: Any, fill_value: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings that are given, and for all others those of an array, its fill value too.
 
     Parameters
     ----------
-    a, given
+    a, settings
         As for `settings_like`.
     fill_value
         That of the new array; "keep" for the one that is given, else that of `a`.
 
     Examples
     --------
-    >>> filled_like(np.zeros(3, "u1"), 7, {})
+    >>> fill_settings_like(np.zeros(3, "u1"), 7, {})
     {'shape': (3,), 'dtype': dtype('uint8'), 'fill_value': 7}
     """
-    settings = dict(given)
     if not isinstance(fill_value, str) or fill_value != "keep":
-        settings["fill_value"] = fill_value
+        settings = {**settings, "fill_value": fill_value}
     elif "fillvalue" not in settings:
-        settings.setdefault("fill_value", getattr(a, "fill_value", "auto"))
+        settings = {"fill_value": getattr(a, "fill_value", "auto"), **settings}
     return settings_like(a, settings)
 
 
@@ -122,24 +123,26 @@ def _shape_of(a: Any) -> tuple[int, ...]:
         raise ArgumentError(f"data is no array: {error}", kind="cannot_cast") from error
 
 
-def _ruled_out(shape: tuple[int, ...], like: dict[str, Any], given: Mapping[str, Any]) -> set[str]:
+def _overridden_names(
+    shape: tuple[int, ...], like: dict[str, Any], settings: Mapping[str, Any]
+) -> set[str]:
     """Return what an array has that does not go with the settings that are given."""
-    out = {name for setting in given for name in _OVERRIDES.get(setting, ())}
-    if "shape" in given and len(normalize_shape(given["shape"])) != len(shape):
-        out |= {"chunks", "shards", "dimension_names"}
-    if given.get("dtype") is not None and given["dtype"] != like["dtype"]:
-        out |= {"filters", "serializer", "fill_value"}  # which speak of the elements
+    names = {name for setting in settings for name in _OVERRIDES.get(setting, ())}
+    if "shape" in settings and len(normalize_shape(settings["shape"])) != len(shape):
+        names |= {"chunks", "shards", "dimension_names"}
+    if settings.get("dtype") is not None and settings["dtype"] != like["dtype"]:
+        names |= {"filters", "serializer", "fill_value"}  # which speak of the elements
         codecs = like.get("compressors") or []
         like["compressors"] = [
             replace(codec, typesize=None) if isinstance(codec, Blosc) else codec for codec in codecs
         ]
-    return out
+    return names
 
 
-def _format_of(a: Any) -> int:
+def _zarr_format_of(a: Any) -> int:
     source = a if hasattr(a, "zarr_format") else getattr(a, "metadata", None)
-    stated = int(getattr(source, "zarr_format", 2))
-    return max(stated, 2)  # what is of format 1 is told in the words of format 2
+    zarr_format = int(getattr(source, "zarr_format", 2))
+    return max(zarr_format, 2)  # what is of format 1 is told in the words of format 2
 
 
 def type_of(a: Any) -> Any:
@@ -168,23 +171,23 @@ def _codecs_like(a: Any, source: int, form: int) -> dict[str, Any]:
         compressors = [to_codec(codec) for codec in to_list(a.compressor)]
     if source == 2 and form == 3:
         arrays: list[Codec] = [c for c in filters if isinstance(c, ArrayArrayCodec)]
-        makers = [c for c in filters if isinstance(c, ArrayBytesCodec)]
-        others = [c for c in filters if c not in arrays and c not in makers]
-        found = {"filters": arrays, "compressors": [*others, *compressors]}
-        return {**found, "serializer": makers[0] if makers else None, "order": a.order}
+        serializers = [c for c in filters if isinstance(c, ArrayBytesCodec)]
+        bytes_codecs = [c for c in filters if c not in arrays and c not in serializers]
+        result = {"filters": arrays, "compressors": [*bytes_codecs, *compressors]}
+        return {**result, "serializer": serializers[0] if serializers else None, "order": a.order}
     if source == 2:
         return {"filters": filters or None, "compressors": compressors, "order": a.order}
     return {"filters": filters, "serializer": a.serializer, "compressors": compressors}
 
 
-def _rest_like(a: Any, source: int, form: int) -> dict[str, Any]:
+def _metadata_like(a: Any, source: int, form: int) -> dict[str, Any]:
     """Return what else an array says, but for its codecs."""
     attributes = a.attrs.asdict() if hasattr(a.attrs, "asdict") else dict(a.attrs)
     rest: dict[str, Any] = {"fill_value": a.fill_value, "attributes": attributes}
     if source != form:
         return rest
     if form == 2:
-        rest["dimension_separator"] = getattr(_keys_of(a), "separator", None)
+        rest["dimension_separator"] = getattr(_chunk_key_encoding(a), "separator", None)
     elif isinstance(a, Array):
         rest["chunk_key_encoding"] = a.metadata.chunk_key_encoding
     else:
@@ -192,5 +195,5 @@ def _rest_like(a: Any, source: int, form: int) -> dict[str, Any]:
     return rest
 
 
-def _keys_of(a: Any) -> Any:
+def _chunk_key_encoding(a: Any) -> Any:
     return a.metadata.chunk_key_encoding if isinstance(a, Array) else None

@@ -1,12 +1,12 @@
-"""What changes an array as a whole: its shape, its fill value, how it was opened."""
+"""Methods that change an array: resize, append, fill value, read-only state, refresh."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from tessarr._engine import ArrayBase
-from tessarr.array.description import describe_array, settled, with_text
-from tessarr.array.numpy_protocol import Values
+from tessarr.array.description import describe_array, resolve_separator, use_text_type
+from tessarr.array.numpy_protocol import NumPyProtocol
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.types import ArrayLike, Shape, ShapeLike
 
-__all__ = ["Changing"]
+__all__ = ["ArrayMutation"]
 
 
-class Changing(ArrayBase, Values):
+class ArrayMutation(ArrayBase, NumPyProtocol):
     """An array that can be changed, and follows what others have changed."""
 
     __slots__ = ()
@@ -79,8 +79,8 @@ class Changing(ArrayBase, Values):
         self._check_writable()
         from tessarr.array import resize as resizing
 
-        given = shape if new_shape is None else (*shape, new_shape)
-        new = resizing.lengths(given, self.ndim)
+        lengths = shape if new_shape is None else (*shape, new_shape)
+        new = resizing.parse_shape(lengths, self.ndim)
         delete = delete_outside_chunks
         resizing.resize(
             self,
@@ -150,9 +150,9 @@ class Changing(ArrayBase, Values):
 
     def _set_read_only(self, read_only: bool) -> None:
         if not read_only and (self._store.read_only or self._meta.is_v1):
-            what = "format 1 is" if self._meta.is_v1 else "its store was opened"
+            reason = "format 1 is" if self._meta.is_v1 else "its store was opened"
             raise ReadOnlyError(
-                f"array {self.name!r} cannot be made writable: {what} for reading only",
+                f"array {self.name!r} cannot be made writable: {reason} for reading only",
                 path=self._path,
             )
         self._read_only = read_only
@@ -172,42 +172,42 @@ class Changing(ArrayBase, Values):
         ArgumentError
             If another array, of other dimensions or another data type, has its place.
         """
-        self._look_again()
+        self._update_meta()
 
-    def _look_again(self, *, attributes: bool = True, store: Store | None = None) -> None:
+    def _update_meta(self, *, attributes: bool = True, store: Store | None = None) -> None:
         """Read the metadata anew, without attributes that are in a document of their own.
 
         They may be asked for by another store that is the same.
         """
-        if self._viewed is not None:
+        if self._view_origin is not None:
             return
-        old, found = self._meta, self._as_stored(attributes=attributes, store=store)
-        if found == old:
+        old, new = self._meta, self._read_stored_meta(attributes=attributes, store=store)
+        if new == old:
             return
-        if (found.rank, found.data_type) != (old.rank, old.data_type):
+        if (new.rank, new.data_type) != (old.rank, old.data_type):
             raise ArgumentError(
                 f"array {self.name!r} was replaced by another: open it again", path=self._path
             )
-        self._replace(describe_array(found, self._write_empty_chunks, self._missing))
-        self._meta = found
+        self._replace(describe_array(new, self._write_empty_chunks, self._missing))
+        self._meta = new
 
-    def _as_stored(self, *, attributes: bool, store: Store | None = None) -> ArrayMeta:
+    def _read_stored_meta(self, *, attributes: bool, store: Store | None = None) -> ArrayMeta:
         """Read the metadata, whatever they tell by now."""
         old, store = self._meta, self._store if store is None else store
         form = None if old.is_v1 else old.zarr_format
-        look = open_flow.array(self._path, zarr_format=form, attributes=attributes)
-        stored = run_flow(look, store)
-        found = settled(stored, store)
-        if found.data_type.elements == old.data_type.elements == "text":
-            found = with_text(found, "object" if old.data_type.numpy.kind == "O" else "string")
-        if found.zarr_format == 2:
-            found = settled(found, store)
-        return found
+        flow = open_flow.open_array(self._path, zarr_format=form, attributes=attributes)
+        stored = run_flow(flow, store)
+        new = resolve_separator(stored, store)
+        if new.data_type.elements == old.data_type.elements == "text":
+            new = use_text_type(new, "object" if old.data_type.numpy.kind == "O" else "string")
+        if new.zarr_format == 2:
+            new = resolve_separator(new, store)
+        return new
 
     # What stands behind
 
     def _check_no_view(self) -> None:
-        if self._viewed is not None:
+        if self._view_origin is not None:
             error = ReadOnlyError("not permitted for views", path=self._path)
             error.add_note(f"change array {self.name!r} itself, which this is a view of")
             raise error

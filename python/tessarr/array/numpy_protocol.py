@@ -1,4 +1,4 @@
-"""Arrays as what Python and NumPy know: sequences, numbers, and arrays in memory."""
+"""Python and NumPy protocols of an array: conversion, iteration, and h5py's methods."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr.array.indexing import Selecting
+from tessarr.array.indexing import ArrayIndexing
 from tessarr.errors import ArgumentError
 from tessarr.indexing import Indexer, select, select_basic
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from tessarr.types import SelectionLike
 
-__all__ = ["Values"]
+__all__ = ["NumPyProtocol"]
 
 
-class Values(Selecting):
+class NumPyProtocol(ArrayIndexing):
     """An array as a sequence, as a number, and as something to convert."""
 
     __slots__ = ()
@@ -36,7 +36,7 @@ class Values(Selecting):
     ) -> npt.NDArray[Any]:
         if copy is False:
             raise ValueError("an array in a store cannot be had without a copy")
-        data: npt.NDArray[Any] = self._get(select_basic, ...)
+        data: npt.NDArray[Any] = self._read_key(select_basic, ...)
         return data if dtype is None else data.astype(dtype, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -93,15 +93,15 @@ class Values(Selecting):
             raise ArgumentError(
                 f"cannot iterate from {start!r} to {end!r}: both count from 0, in integers"
             )
-        return (item for slab in self._slabs(first, last) for item in slab)
+        return (item for slab in self._iter_slabs(first, last) for item in slab)
 
     def __contains__(self, item: object) -> bool:
         """Whether some element equals `item`; reads until it is found."""
         if not self.metadata.shape:
             return bool(np.any(self[()] == item))
-        return any(bool(np.any(slab == item)) for slab in self._slabs())
+        return any(bool(np.any(slab == item)) for slab in self._iter_slabs())
 
-    def _slabs(self, first: int = 0, last: int | None = None) -> Iterator[Any]:
+    def _iter_slabs(self, first: int = 0, last: int | None = None) -> Iterator[Any]:
         end = len(self) if last is None else last
         if first >= end:
             return
@@ -109,7 +109,7 @@ class Values(Selecting):
         for cell in range(cuts.cell(first), cuts.cell(end - 1) + 1):
             yield self[max(cuts.start(cell), first) : min(cuts.start(cell + 1), end)]
 
-    def _first(self) -> Any:
+    def _read_first(self) -> Any:
         return self[(0,) * self.ndim]
 
     # As in h5py
@@ -134,14 +134,14 @@ class Values(Selecting):
             return item.decode(encoding, errors) if isinstance(item, bytes) else item
 
         def read(key: Any) -> Any:
-            found = self._get(select, key)
-            if not isinstance(found, np.ndarray):
-                return text(found)
-            items = (text(item) for item in found.reshape(-1).tolist())
-            return np.fromiter(items, object, found.size).reshape(found.shape)
+            values = self._read_key(select, key)
+            if not isinstance(values, np.ndarray):
+                return text(values)
+            items = (text(item) for item in values.reshape(-1).tolist())
+            return np.fromiter(items, object, values.size).reshape(values.shape)
 
         def write(key: Any, value: Any) -> None:
-            self._set(select, key, value)
+            self._write_key(select, key, value)
 
         return Indexer(read, write)
 
@@ -159,9 +159,9 @@ class Values(Selecting):
         """
         part = dest[dest_sel]
         if not np.may_share_memory(part, dest):  # a list of indices makes a copy
-            dest[dest_sel] = self._get(select, source_sel)
+            dest[dest_sel] = self._read_key(select, source_sel)
         else:
-            self._get(select, source_sel, part)
+            self._read_key(select, source_sel, part)
 
     def write_direct(
         self, source: Any, source_sel: SelectionLike = ..., dest_sel: SelectionLike = ...
@@ -199,14 +199,14 @@ class Values(Selecting):
         """
         from itertools import product
 
-        chosen, _ = self._choose(select_basic, sel)
+        selection, _ = self._parse_key(select_basic, sel)
         parts: list[list[slice]] = []
-        for part, cut in zip(chosen.axes, self._meta.chunk_cuts, strict=True):
+        for part, cuts in zip(selection.axes, self._meta.chunk_cuts, strict=True):
             if not isinstance(part, tuple) or len(part) != 3 or part[1] != 1:
                 raise ArgumentError(f"cannot cut {sel!r} into chunks: slices have to have step 1")
             first, _, count = part
-            cells = range(cut.cell(first), cut.cell(first + count - 1) + 1) if count else ()
-            bounds = ((cut.start(cell), cut.start(cell + 1)) for cell in cells)
+            cells = range(cuts.cell(first), cuts.cell(first + count - 1) + 1) if count else ()
+            bounds = ((cuts.start(cell), cuts.start(cell + 1)) for cell in cells)
             parts.append([slice(max(a, first), min(b, first + count)) for a, b in bounds])
         return product(*parts)
 

@@ -1,4 +1,4 @@
-"""What arrays say of themselves: properties of their metadata, and what is stored."""
+"""Properties of an array: its metadata, its codecs, and the size of what is stored."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from tessarr.node.info import ArrayInfo
     from tessarr.types import ChunkLengths, MemoryOrder, Missing, Present, Shape
 
-__all__ = ["Facts", "Number", "Viewed"]
+__all__ = ["ArrayProperties", "ScalarConversion", "ViewOrigin"]
 
-Viewed: TypeAlias = "tuple[Any, str, dict[str, Any]]"
+ViewOrigin: TypeAlias = "tuple[Any, str, dict[str, Any]]"
 """What made a view: the array, the method, and its arguments."""
 
 
-class Number:
+class ScalarConversion:
     """What is as good as its element if it has one, as in NumPy; that is read for it."""
 
     __slots__ = ()
@@ -37,7 +37,7 @@ class Number:
         @property
         def size(self) -> int: ...
 
-    def _first(self) -> Any:
+    def _read_first(self) -> Any:
         """Read the first element."""
         raise NotImplementedError
 
@@ -47,29 +47,29 @@ class Number:
                 f"whether {self!r} is true is not clear: it has {self.size} elements. "
                 "Ask for .size, compare with None, or read it and use .any() or .all()"
             )
-        return bool(self._first())
+        return bool(self._read_first())
 
     def __int__(self) -> int:
-        return int(self._only())
+        return int(self._read_single())
 
     def __float__(self) -> float:
-        return float(self._only())
+        return float(self._read_single())
 
     def __complex__(self) -> complex:
-        return complex(self._only())
+        return complex(self._read_single())
 
     def __index__(self) -> int:
         if self.ndim:
             raise TypeError("only an array of integers without axes can be an index")
-        return operator.index(self._only())
+        return operator.index(self._read_single())
 
-    def _only(self) -> Any:
+    def _read_single(self) -> Any:
         if self.size != 1:
             raise TypeError(f"{self!r} has {self.size} elements: only one could be a number")
-        return self._first()
+        return self._read_first()
 
 
-class Facts(Number, Node[ArrayMeta]):
+class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
     """What an array says of itself."""
 
     __slots__ = ()
@@ -81,7 +81,7 @@ class Facts(Number, Node[ArrayMeta]):
         _missing: Missing
         _present: Present | None
         _cache_metadata: bool
-        _viewed: Viewed | None
+        _view_origin: ViewOrigin | None
 
         def _set_fill_value(self, value: Any) -> None: ...
         def _set_read_only(self, read_only: bool) -> None: ...
@@ -90,10 +90,10 @@ class Facts(Number, Node[ArrayMeta]):
 
     def __eq__(self, other: object) -> bool:
         same = super().__eq__(other)
-        viewed = getattr(other, "_viewed", None)
-        if same is not True or self._viewed is viewed is None:
+        viewed = getattr(other, "_view_origin", None)
+        if same is not True or self._view_origin is viewed is None:
             return same
-        both = self._viewed is not None and viewed is not None
+        both = self._view_origin is not None and viewed is not None
         return both and bool(self._meta == getattr(other, "_meta", None))
 
     __hash__ = Node.__hash__
@@ -115,12 +115,12 @@ class Facts(Number, Node[ArrayMeta]):
     @property
     def is_view(self) -> bool:
         """Whether this is a view: the stored chunks of an array, taken for something else."""
-        return self._viewed is not None
+        return self._view_origin is not None
 
     @property
     def base(self) -> Any:
         """The array that this is a view of; None if it is none."""
-        return None if self._viewed is None else self._viewed[0]
+        return None if self._view_origin is None else self._view_origin[0]
 
     @property
     def read_only(self) -> bool:
@@ -254,17 +254,17 @@ class Facts(Number, Node[ArrayMeta]):
     @property
     def filters(self) -> tuple[Codec, ...]:
         """What `chunks` go through first: codecs from arrays to arrays; all filters of format 2."""
-        return self._stages.filters
+        return self._codec_roles.filters
 
     @property
     def serializer(self) -> ArrayBytesCodec:
         """The codec that makes bytes of `chunks`."""
-        return self._stages.serializer
+        return self._codec_roles.serializer
 
     @property
     def compressors(self) -> tuple[Codec, ...]:
         """The codecs that the bytes of `chunks` go through; at most one in format 2."""
-        return self._stages.compressors
+        return self._codec_roles.compressors
 
     @property
     def compressor(self) -> Codec | None:
@@ -275,12 +275,12 @@ class Facts(Number, Node[ArrayMeta]):
         ArgumentError
             If there are several, as format 3 allows.
         """
-        found = self._stages.compressors
-        if len(found) > 1:
+        compressors = self._codec_roles.compressors
+        if len(compressors) > 1:
             raise ArgumentError(
-                f"array {self.name!r} has {len(found)} compressors: see compressors"
+                f"array {self.name!r} has {len(compressors)} compressors: see compressors"
             )
-        return found[0] if found else None
+        return compressors[0] if compressors else None
 
     @property
     def compression(self) -> str | None:
@@ -295,7 +295,7 @@ class Facts(Number, Node[ArrayMeta]):
         return None if codec is None else codec.get_config()
 
     @property
-    def _stages(self) -> CodecRoles:
+    def _codec_roles(self) -> CodecRoles:
         from tessarr.metadata.codec_roles import find_codec_roles
 
         return find_codec_roles(self.metadata)
@@ -312,7 +312,7 @@ class Facts(Number, Node[ArrayMeta]):
         from tessarr.store.wrappers.transformer_adapter import get_chunk_store
 
         store, path = get_chunk_store(self._store, self._path, self.metadata.storage_transformers)
-        return run_flow(measure.stored_chunks(path, self.metadata), store)
+        return run_flow(measure.count_stored_chunks(path, self.metadata), store)
 
     @property
     def nbytes_stored(self) -> int:
@@ -322,7 +322,7 @@ class Facts(Number, Node[ArrayMeta]):
         """
         from tessarr.flow import measure
 
-        return run_flow(measure.stored_bytes(self._path), self._store)
+        return run_flow(measure.measure_stored_bytes(self._path), self._store)
 
     @property
     def initialized(self) -> int:
@@ -345,7 +345,7 @@ class Facts(Number, Node[ArrayMeta]):
         from tessarr.node.info import ArrayInfo
 
         return ArrayInfo(
-            **self._told(),
+            **self._info_fields(),
             stored_bytes=self.nbytes_stored,
             chunk_count=self.nchunks,
             stored_chunk_count=self.nchunks_initialized,
@@ -382,12 +382,12 @@ class Facts(Number, Node[ArrayMeta]):
         --------
         >>> import tessarr
         >>> a, b = tessarr.zeros(3), tessarr.zeros(3)
-        >>> a.digest() == b.digest(), len(a.hexdigest("sha256"))
+        >>> a.compute_digest() == b.compute_digest(), len(a.hexdigest("sha256"))
         (True, 64)
         """
-        from tessarr.array.digest import digest
+        from tessarr.array.digest import compute_digest
 
-        return digest(self._store, self._path, self.metadata, hashname)
+        return compute_digest(self._store, self._path, self.metadata, hashname)
 
     def hexdigest(self, hashname: str = "sha1") -> str:
         """Return `digest` in hexadecimal digits."""

@@ -1,15 +1,14 @@
-"""Growing, shrinking and appending, so that a failure leaves the array as it was.
+"""Resizing and appending; a failure leaves the array unchanged.
 
-The stored shape is what makes chunks part of an array, and it is replaced in
-one atomic step. Growing first removes what is stored beyond the old shape, which a
-killed program or another library may have left there. Shrinking comes first in the shape,
-then removes the elements outside it. Appending writes the data beyond the stored
-shape, then grows.
+The stored shape decides which chunks belong to an array, and one atomic step replaces it.
+Growing first removes everything stored beyond the old shape, which a killed program or another
+library may have left. Shrinking first stores the shape and then removes the elements outside.
+Appending writes the data beyond the stored shape and then grows the array.
 
-Whoever does one of these holds the key ``.shape`` of the array meanwhile, under
-which nothing is ever stored: two that append at once would write to the same
-place, and what one appends another could be about to remove. It is not the key
-of the document, so that attributes can be edited while a long append goes on.
+Each of these operations holds the key ``.shape`` of the array, under which nothing is ever
+stored. Otherwise two programs that append at the same time would write to the same region, or a
+resize would remove elements that an append has just written. The key differs from that of the
+document, so that attributes can be edited during a long append.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tessarr._engine import MemoryStore
 from tessarr.array.clear_outside import (
     clear_exposed,
     delete_outside,
-    fill_of,
+    fill_array,
     trim_edges,
     write_region,
 )
@@ -39,7 +38,7 @@ from tessarr.format.validation import Problems
 from tessarr.indexing import axis_number, broadcast_value, has_dtype, select_basic, to_objects
 from tessarr.indexing.assigned_values import convert_value, replace_masked
 from tessarr.metadata.node import check_codecs
-from tessarr.node.synchronizer import held
+from tessarr.node.synchronizer import hold_locks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,21 +46,21 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.array.clear_outside import StoredArray as _Array
-    from tessarr.flow.copies import Keeper
-    from tessarr.flow.run import Seen
+    from tessarr.flow.copies import ConsolidatedGroup
+    from tessarr.flow.run import KnownDocument
     from tessarr.indexing import Selection
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
     from tessarr.types import Shape
 
 __all__ = [
-    "again",
     "append",
-    "lengths",
-    "reshaped",
+    "is_shrinking",
+    "parse_shape",
+    "reshape_meta",
     "resize",
+    "resize_document",
     "set_fill_value",
-    "shrinks",
 ]
 
 Accept: TypeAlias = "Callable[[ArrayMeta], None]"
@@ -70,16 +69,16 @@ Accept: TypeAlias = "Callable[[ArrayMeta], None]"
 T = TypeVar("T")
 
 
-def lengths(shape: tuple[Any, ...], rank: int) -> Shape:
+def parse_shape(shape: tuple[Any, ...], rank: int) -> Shape:
     """Return the shape that the arguments of `Array.resize` mean.
 
     Examples
     --------
-    >>> lengths((2, 3), 2), lengths(((2, 3),), 2), lengths((5,), 1)
+    >>> parse_shape((2, 3), 2), parse_shape(((2, 3),), 2), parse_shape((5,), 1)
     ((2, 3), (2, 3), (5,))
     """
-    given = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence | np.ndarray) else shape
-    new = normalize_shape(given)
+    lengths = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence | np.ndarray) else shape
+    new = normalize_shape(lengths)
     if len(new) != rank:
         raise ArgumentError(
             f"cannot resize an array of {rank} dimensions to shape {new} of {len(new)}",
@@ -96,9 +95,9 @@ def resize(
     accept: Accept,
     delete: bool = True,
     clear: bool = False,
-    keepers: list[Keeper] | None = None,
-    seen: Seen | None = None,
-    below: Store | None = None,
+    groups: list[ConsolidatedGroup] | None = None,
+    known_document: KnownDocument | None = None,
+    lock_store: Store | None = None,
     check: Accept | None = None,
 ) -> None:
     """Store another shape, then remove what is outside of it.
@@ -118,11 +117,11 @@ def resize(
         Makes the array what its stored metadata has become.
     delete
         Whether chunks that are all outside are removed.
-    keepers
+    groups
         The groups above that keep copies of metadata, where that is known.
-    seen
+    known_document
         What is known of the document.
-    below
+    lock_store
         The store below caches, where these need not forget what may have changed meanwhile.
     check
         Raises if what is stored now is not what may be resized.
@@ -130,42 +129,45 @@ def resize(
     old = new = array.metadata
     cleared: ArrayMeta | None = None
 
-    def changed(found: ArrayMeta) -> ArrayMeta:
+    def change_meta(stored: ArrayMeta) -> ArrayMeta:
         nonlocal old, new
         if check is not None:
-            check(found)
-        if cleared is not None and found.shape not in {cleared.shape, new.shape}:
-            raise _overtaken(array.path, cleared, found)
-        old = _current(array, found, accept)
-        new = reshaped(old, change(old.shape))
-        if old is found:
+            check(stored)
+        if cleared is not None and stored.shape not in {cleared.shape, new.shape}:
+            raise _resize_conflict(array.path, cleared, stored)
+        old = _accept_stored(array, stored, accept)
+        new = reshape_meta(old, change(old.shape))
+        if old is stored:
             return new
-        return found.resized(new.shape, new.chunk_grid)
+        return stored.resized(new.shape, new.chunk_grid)
 
     def store_shape() -> None:
         nonlocal cleared, new
         if clear:
-            cleared = _refreshed(array, accept)
-            new = reshaped(cleared, change(cleared.shape))
-            _clear(array, cleared, new, edges=trim)
-        run_flow(edit.shape(array.path, old.zarr_format, changed, keepers, seen), array._store)
+            cleared = _refresh_meta(array, accept)
+            new = reshape_meta(cleared, change(cleared.shape))
+            _clear_exposed(array, cleared, new, edges=trim)
+        run_flow(
+            edit.edit_shape(array.path, old.zarr_format, change_meta, groups, known_document),
+            array._store,
+        )
 
-    def work() -> None:
+    def store_and_trim() -> None:
         if clear:
-            _until_not_overtaken(store_shape)
+            _retry_conflicts(store_shape)
         else:
             store_shape()
         accept(new)
-        if not delete or not shrinks(old, new):
+        if not delete or not is_shrinking(old, new):
             return
         delete_outside(array._store, array.path, old, new)
         if trim:
             trim_edges(array, old, new)
 
-    _alone(array, work, below)
+    _with_shape_lock(array, store_and_trim, lock_store)
 
 
-def again(
+def resize_document(
     array: _Array, change: Callable[[Shape], Shape], check: Accept, overtaken: Accept
 ) -> Callable[[bytes | None], bytes | None]:
     """Return what makes the document of a resized array of another one that others have stored.
@@ -181,22 +183,22 @@ def again(
     old = array.metadata
     name = "zarr.json" if old.zarr_format == 3 else ".zarray"
 
-    def changed(found: ArrayMeta) -> ArrayMeta:
-        check(found)
-        new = reshaped(found, change(found.shape))
-        if found.shape != old.shape:
-            overtaken(found)
+    def change_meta(stored: ArrayMeta) -> ArrayMeta:
+        check(stored)
+        new = reshape_meta(stored, change(stored.shape))
+        if stored.shape != old.shape:
+            overtaken(stored)
         return new
 
     def make(document: bytes | None) -> bytes | None:
         store = MemoryStore() if document is None else MemoryStore({name: document})
-        run_flow(edit.shape("", old.zarr_format, changed, []), store)
+        run_flow(edit.edit_shape("", old.zarr_format, change_meta, []), store)
         return store.get(name)
 
     return make
 
 
-def shrinks(old: ArrayMeta, new: ArrayMeta) -> bool:
+def is_shrinking(old: ArrayMeta, new: ArrayMeta) -> bool:
     """Tell whether an array gets shorter along any axis."""
     return any(after < before for after, before in zip(new.shape, old.shape, strict=True))
 
@@ -213,65 +215,65 @@ def append(array: _Array, data: Any, axis: int, *, part_bytes: int | None, accep
     accept
         Makes the array what its stored metadata has become.
     """
-    return _alone(array, lambda: _append(array, data, axis, part_bytes, accept))
+    return _with_shape_lock(array, lambda: _append(array, data, axis, part_bytes, accept))
 
 
 def set_fill_value(array: _Array, value: Any, *, accept: Accept) -> None:
     """Store another fill value: what all chunks read as that are not stored."""
-    _alone(array, lambda: _set_fill_value(array, value, accept))
+    _with_shape_lock(array, lambda: _set_fill_value(array, value, accept))
 
 
 def _set_fill_value(array: _Array, value: Any, accept: Accept) -> None:
     from tessarr.metadata.build import encode_fill_value
 
-    meta = _refreshed(array, accept)
+    meta = _refresh_meta(array, accept)
     form, fill = meta.zarr_format, None
     if value is not None:
         fill = meta.data_type.storable_fill(encode_fill_value(meta.data_type, value), form)
     elif form == 3:
         fill = meta.data_type.default_fill()
-    stated = None if fill is None else meta.data_type.fill_to_json(fill, form)
-    run_flow(edit.fill_value(array.path, form, stated), array._store)
+    fill_json = None if fill is None else meta.data_type.fill_to_json(fill, form)
+    run_flow(edit.edit_fill_value(array.path, form, fill_json), array._store)
     accept(replace(meta, fill_value=fill))
 
 
-def _alone(array: _Array, work: Callable[[], T], below: Store | None = None) -> T:
+def _with_shape_lock(array: _Array, work: Callable[[], T], lock_store: Store | None = None) -> T:
     """Do `work` while nobody else changes the shape of the array in this way."""
     prefix = prefix_of(array.path)
     document = "zarr.json" if array.metadata.zarr_format == 3 else ".zarray"
-    with held(array.synchronizer, [prefix + document]):
-        store = array._store if below is None else below
+    with hold_locks(array.synchronizer, [prefix + document]):
+        store = array._store if lock_store is None else lock_store
         return store.hold(prefix + ".shape", work)
 
 
-class _OvertakenError(StoreError):
+class _ResizeConflictError(StoreError):
     """Somebody else has changed the shape in the meantime."""
 
 
-def _overtaken(path: str, old: ArrayMeta, found: ArrayMeta) -> _OvertakenError:
-    return _OvertakenError(
-        f"array {path!r} was resized from {old.shape} to {found.shape} by another writer in "
+def _resize_conflict(path: str, old: ArrayMeta, stored: ArrayMeta) -> _ResizeConflictError:
+    return _ResizeConflictError(
+        f"array {path!r} was resized from {old.shape} to {stored.shape} by another writer in "
         "the meantime: open it again",
         retryable=True,
         path=path,
     )
 
 
-def _until_not_overtaken(work: Callable[[], T]) -> T:
+def _retry_conflicts(work: Callable[[], T]) -> T:
     while True:
         try:
             return work()
-        except _OvertakenError:
+        except _ResizeConflictError:
             continue
 
 
-def _clear(array: _Array, old: ArrayMeta, new: ArrayMeta, *, edges: bool) -> None:
+def _clear_exposed(array: _Array, old: ArrayMeta, new: ArrayMeta, *, edges: bool) -> None:
     """Remove what is stored of elements that become part of the array."""
 
     def confirm() -> None:
-        found = run_flow(edit.stored(array.path, old.zarr_format), array._store)
-        if found.shape != old.shape:
-            raise _overtaken(array.path, old, found)
+        stored = run_flow(edit.read_stored_array(array.path, old.zarr_format), array._store)
+        if stored.shape != old.shape:
+            raise _resize_conflict(array.path, old, stored)
 
     clear_exposed(array, old, new, edges=edges, confirm=confirm)
 
@@ -279,46 +281,48 @@ def _clear(array: _Array, old: ArrayMeta, new: ArrayMeta, *, edges: bool) -> Non
 def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept: Accept) -> Shape:
     # What is behind the end is nobody else's as long as it is held. Where that excludes only
     # those of this process, it is ours as soon as the shape covers it: then that comes first.
-    last = array._store.is_exclusive
+    shape_last = array._store.is_exclusive
     while True:
-        old = _refreshed(array, accept)
+        old = _refresh_meta(array, accept)
         axis = axis_number(axis, len(old.shape))
-        values = _behind(old, data, axis, part_bytes)
+        values = _check_appended(old, data, axis, part_bytes)
         end, count = old.shape[axis], int(values.shape[axis])
-        new = reshaped(old, tuple(n + count * (i == axis) for i, n in enumerate(old.shape)))
-        grown = partial(_grown, path=array.path, old=old, new=new)
-        grow = partial(edit.shape, array.path, old.zarr_format, grown)
+        new = reshape_meta(old, tuple(n + count * (i == axis) for i, n in enumerate(old.shape)))
+        grown = partial(_grow_meta, path=array.path, old=old, new=new)
+        grow = partial(edit.edit_shape, array.path, old.zarr_format, grown)
         try:
-            if not last:
+            if not shape_last:
                 # Not the edges: others may have grown the array and written there since its shape
                 # was read, and the data covers all that becomes part of it.
-                _clear(array, old, new, edges=False)
+                _clear_exposed(array, old, new, edges=False)
                 run_flow(grow(), array._store)
             break
-        except _OvertakenError:
+        except _ResizeConflictError:
             continue
 
-    def along(start: int | None, stop: int | None) -> tuple[slice, ...]:
+    def select(start: int | None, stop: int | None) -> tuple[slice, ...]:
         return tuple(slice(start, stop) if i == axis else slice(None) for i in range(old.rank))
 
     try:
-        for start, stop in _parts(new, axis, end, count, part_bytes):
-            part = values if part_bytes is None else _values(old, values[along(start, stop)])
-            chosen = select_basic(along(end + start, end + stop), new.shape)
-            ready = broadcast_value(part, chosen, old.data_type.numpy, old.fill_element)
-            write_region(array, new, chosen, ready, store_fill=array.write_empty_chunks)
-        if last:
+        for start, stop in _split_appended(new, axis, end, count, part_bytes):
+            part = (
+                values if part_bytes is None else _convert_values(old, values[select(start, stop)])
+            )
+            selection = select_basic(select(end + start, end + stop), new.shape)
+            prepared = broadcast_value(part, selection, old.data_type.numpy, old.fill_element)
+            write_region(array, new, selection, prepared, store_fill=array.write_empty_chunks)
+        if shape_last:
             run_flow(grow(), array._store)
     except BaseException as error:
-        _undo_append(array, old, new, select_basic(along(end, None), new.shape), error)
+        _undo_append(array, old, new, select_basic(select(end, None), new.shape), error)
         raise
     accept(new)
     return new.shape
 
 
-def _behind(old: ArrayMeta, data: Any, axis: int, part_bytes: int | None) -> Any:
+def _check_appended(old: ArrayMeta, data: Any, axis: int, part_bytes: int | None) -> Any:
     """Return what is to be appended, if it has a shape that fits; all in memory, or in parts."""
-    values = _values(old, data) if part_bytes is None else data
+    values = _convert_values(old, data) if part_bytes is None else data
     others = [i for i in range(old.rank) if i != axis]
     if len(values.shape) != old.rank or any(values.shape[i] != old.shape[i] for i in others):
         raise ArgumentError(
@@ -329,7 +333,7 @@ def _behind(old: ArrayMeta, data: Any, axis: int, part_bytes: int | None) -> Any
     return values
 
 
-def _values(meta: ArrayMeta, data: Any) -> npt.NDArray[Any]:
+def _convert_values(meta: ArrayMeta, data: Any) -> npt.NDArray[Any]:
     data_type = meta.data_type
     value = replace_masked(data_type.to_numpy_input(data), data_type.numpy, meta.fill_element)
     if data_type.elements is not None:
@@ -337,7 +341,7 @@ def _values(meta: ArrayMeta, data: Any) -> npt.NDArray[Any]:
     return np.asarray(value) if has_dtype(value) else convert_value(value, data_type.numpy)
 
 
-def _parts(
+def _split_appended(
     meta: ArrayMeta, axis: int, end: int, count: int, part_bytes: int | None
 ) -> Iterator[tuple[int, int]]:
     """Yield the bounds of what is appended at a time: up to the end of a chunk, where it can."""
@@ -361,40 +365,40 @@ def _undo_append(
     array: _Array,
     old: ArrayMeta,
     new: ArrayMeta,
-    behind: Selection,
+    appended: Selection,
     error: BaseException,
 ) -> None:
     """Remove what was stored behind the end, unless it has become somebody else's."""
-    form, stored = old.zarr_format, old if array._store.is_exclusive else new
+    form, covering = old.zarr_format, old if array._store.is_exclusive else new
     try:
-        if run_flow(edit.stored(array.path, form), array._store).shape == stored.shape:
-            fill = np.broadcast_to(fill_of(old), behind.buffer_shape)
-            write_region(array, new, behind, fill)
-            if stored is new:
-                shrunk = partial(_grown, path=array.path, old=new, new=old)
-                run_flow(edit.shape(array.path, form, shrunk), array._store)
+        if run_flow(edit.read_stored_array(array.path, form), array._store).shape == covering.shape:
+            fill = np.broadcast_to(fill_array(old), appended.buffer_shape)
+            write_region(array, new, appended, fill)
+            if covering is new:
+                shrunk = partial(_grow_meta, path=array.path, old=new, new=old)
+                run_flow(edit.edit_shape(array.path, form, shrunk), array._store)
     except Exception as second:  # noqa: BLE001 (the first error is what matters)
         error.add_note(f"what had been stored behind the end could not be removed: {second}")
 
 
-def _refreshed(array: _Array, accept: Accept) -> ArrayMeta:
+def _refresh_meta(array: _Array, accept: Accept) -> ArrayMeta:
     """Return the metadata with the shape and the chunks that are stored now."""
-    found = run_flow(edit.stored(array.path, array.metadata.zarr_format), array._store)
-    return _current(array, found, accept)
+    stored = run_flow(edit.read_stored_array(array.path, array.metadata.zarr_format), array._store)
+    return _accept_stored(array, stored, accept)
 
 
-def _current(array: _Array, found: ArrayMeta, accept: Accept) -> ArrayMeta:
+def _accept_stored(array: _Array, stored: ArrayMeta, accept: Accept) -> ArrayMeta:
     """Return the metadata of the array with the shape and the chunks of those that were found."""
     meta = array.metadata
-    if (found.shape, found.chunk_grid) != (meta.shape, meta.chunk_grid):
-        if found.rank != meta.rank:
+    if (stored.shape, stored.chunk_grid) != (meta.shape, meta.chunk_grid):
+        if stored.rank != meta.rank:
             raise ArgumentError(f"array {array.path!r} was replaced by another: open it again")
-        meta = meta.resized(found.shape, found.chunk_grid)
+        meta = meta.resized(stored.shape, stored.chunk_grid)
         accept(meta)
     return meta
 
 
-def reshaped(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
+def reshape_meta(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
     """Return the metadata of an array with another shape, and chunk grid if it takes one."""
     problems = Problems()
     grid = meta.chunk_grid.resized(shape, meta.parts).fit(shape, "chunks", problems)
@@ -405,8 +409,8 @@ def reshaped(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
     return meta.resized(shape, grid)
 
 
-def _grown(found: ArrayMeta, *, path: str, old: ArrayMeta, new: ArrayMeta) -> ArrayMeta:
+def _grow_meta(stored: ArrayMeta, *, path: str, old: ArrayMeta, new: ArrayMeta) -> ArrayMeta:
     """Return those that were found with the new shape, if they have the old one still."""
-    if found.shape != old.shape:
-        raise _overtaken(path, old, found)
-    return found.resized(new.shape, new.chunk_grid)
+    if stored.shape != old.shape:
+        raise _resize_conflict(path, old, stored)
+    return stored.resized(new.shape, new.chunk_grid)

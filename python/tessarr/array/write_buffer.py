@@ -1,20 +1,20 @@
-"""Arrays whose writes are kept aside until they are stored."""
+"""Arrays whose writes stay in a write buffer until it is flushed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tessarr._engine import Overlay
-from tessarr.array.array import bind
+from tessarr.array.array import bind_array
 
 if TYPE_CHECKING:
     from tessarr.array.array import Array
     from tessarr.store import Store
 
-__all__ = ["Overlay", "aside"]
+__all__ = ["Overlay", "buffer_writes"]
 
 
-def aside(array: Array, store: Store, overlay: Overlay) -> Array:
+def buffer_writes(array: Array, store: Store, overlay: Overlay) -> Array:
     """Return an array once more, in a store, what is written to it being kept in an overlay.
 
     Parameters
@@ -30,7 +30,7 @@ def aside(array: Array, store: Store, overlay: Overlay) -> Array:
     --------
     >>> import tessarr
     >>> array = tessarr.create_array({}, shape=(4,), chunks=(2,), dtype="u1")
-    >>> kept = aside(array, array._store, Overlay())
+    >>> kept = buffer_writes(array, array._store, Overlay())
     >>> kept[1:3] = 5
     >>> kept[...].tolist(), array[...].tolist()
     ([0, 5, 5, 0], [0, 0, 0, 0])
@@ -38,7 +38,7 @@ def aside(array: Array, store: Store, overlay: Overlay) -> Array:
     >>> array[...].tolist()
     [0, 5, 5, 0]
     """
-    made = bind(
+    buffered = bind_array(
         array._meta,
         store,
         array._path,
@@ -46,5 +46,5 @@ def aside(array: Array, store: Store, overlay: Overlay) -> Array:
         write_empty_chunks=array._write_empty_chunks,
         missing=array._missing,
     )
-    made._keep(overlay)
-    return made
+    buffered._keep(overlay)
+    return buffered

@@ -21,7 +21,7 @@ from tessarr.cli.option_types import size_of_text
 from tessarr.cli.output import as_json, columns, duration, progress
 from tessarr.cli.selection import parse_selection, ranges_of
 from tessarr.errors import ArgumentError, TessarrError
-from tessarr.node.info import human_bytes
+from tessarr.node.info import format_size
 from tessarr.store import LocalStore
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def _ranked(found: Iterable[Measured], weights: dict[str, float]) -> list[Measur
 
 def _print_head(array: Array, sample: Sample, accesses: Sequence[Access], link: Link) -> None:
     extent = " × ".join(map(str, sample.values.shape))
-    size, rate = human_bytes(sample.values.nbytes), human_bytes(round(link.bytes_per_s))
+    size, rate = format_size(sample.values.nbytes), format_size(round(link.bytes_per_s))
     print(f"{array!r}\nmeasured with a sample of {extent} ({size}), told for the whole array")
     print(f"a request takes {_time(link.latency_s)}, bytes come at {rate}/s\n")
     for number, access in enumerate(accesses, 1):
@@ -259,12 +259,12 @@ def _print_table(
                 _lengths(layout.shards) if layout.shards else "–",
                 _codec_words(array, layout),
                 f">{one.objects:,}",
-                f">{human_bytes(one.stored_bytes)}",
+                f">{format_size(one.stored_bytes)}",
                 f">{_time(one.writing_s)}",
             ]
         )
         for cost in one.reads:
-            words = f"{cost.requests:,} req", human_bytes(cost.size_bytes), _time(cost.seconds)
+            words = f"{cost.requests:,} req", format_size(cost.size_bytes), _time(cost.seconds)
             rows[-1] += [f">{word}" for word in words]
     print(f"\n{columns(rows)}")
 

@@ -147,7 +147,7 @@ def take_sample(array: Array, size_bytes: int) -> Sample:
         If nothing is stored.
     """
     meta = array.metadata
-    keys = run_flow(measure.keys(array.path), array._store)
+    keys = run_flow(measure.list_keys(array.path), array._store)
     decoded = (meta.chunk_key_encoding.decode(key, meta.rank) for key in keys)
     grid = meta.grid_shape
     cells = sorted(
@@ -196,7 +196,7 @@ def measured(sample: Sample, layout: Layout, accesses: Sequence[Access], link: L
         begun = perf_counter()
         stored[...] = sample.values
         encoding_s = perf_counter() - begun
-        size_bytes = run_flow(measure.stored_bytes(""), store)
+        size_bytes = run_flow(measure.measure_stored_bytes(""), store)
         keys = [access.within(sample.starts, stored.shape) for access in accesses]
         counts = [_count(stored, store, key) for key in keys]
     shape = sample.array.shape

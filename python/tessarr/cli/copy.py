@@ -15,7 +15,7 @@ from tessarr.cli.output import Progress, as_json
 from tessarr.cli.selection import parse_selection
 from tessarr.copying import NOT_COPIED, copy_to
 from tessarr.errors import ArgumentError, TessarrWarning
-from tessarr.node.info import human_bytes
+from tessarr.node.info import format_size
 
 if TYPE_CHECKING:
     import argparse
@@ -176,7 +176,7 @@ def _show(done: Copy, arguments: argparse.Namespace) -> None:
         print(done)
     else:
         count = sum(node.kind == "array" for node in done.nodes)
-        size = f"{count:,} array{'s' * (count != 1)} of {human_bytes(done.size_bytes)}"
+        size = f"{count:,} array{'s' * (count != 1)} of {format_size(done.size_bytes)}"
         complete = f"nothing was left to do: the copy is complete, {size}"
         print(complete if done.was_complete else f"copied {size}")
         for link in done.links:

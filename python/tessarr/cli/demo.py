@@ -16,7 +16,7 @@ from tessarr.api.create import create_array
 from tessarr.cli.node_argument import add_json
 from tessarr.cli.output import as_json, progress, table
 from tessarr.errors import ArgumentError, DataError
-from tessarr.node.info import human_bytes
+from tessarr.node.info import format_size
 
 if TYPE_CHECKING:
     import argparse
@@ -191,7 +191,7 @@ def _print(name: str, array: Array, timings: list[_Timing]) -> None:
     stored = array.nbytes_stored
     rows = [
         ("array", repr(array)),
-        ("size", f"{human_bytes(array.nbytes)}B, stored {human_bytes(stored)}B"),
+        ("size", f"{format_size(array.nbytes)}B, stored {format_size(stored)}B"),
         ("ratio", f"{array.nbytes / stored:.1f}"),
         ("chunks", f"{array.nchunks_initialized} of {array.nchunks} initialised"),
         *(timing.row() for timing in timings),

@@ -286,7 +286,7 @@ def _keys(array: Array) -> dict[Shape, str]:
     """Return the keys of the stored chunks inside of an array, by their places in the grid."""
     meta = array.metadata
     found: dict[Shape, str] = {}
-    for key in run_flow(measure.keys(array.path), array._store):
+    for key in run_flow(measure.list_keys(array.path), array._store):
         cell = meta.chunk_key_encoding.decode(key, meta.rank)
         if cell is not None and all(a < b for a, b in zip(cell, meta.grid_shape, strict=True)):
             found[cell] = join(array.path, key)

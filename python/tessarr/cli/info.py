@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tessarr.array import Array
 from tessarr.cli.node_argument import add_json, add_node, node_at
 from tessarr.cli.output import as_json, table
-from tessarr.node.info import axis_text, human_bytes
+from tessarr.node.info import format_axis, format_size
 
 if TYPE_CHECKING:
     import argparse
@@ -94,10 +94,10 @@ def _names(names: tuple[str, ...]) -> str:
 
 
 def _lengths(lengths: ChunkLengths) -> str:
-    return " × ".join(map(axis_text, lengths)) or "() – a single element"
+    return " × ".join(map(format_axis, lengths)) or "() – a single element"
 
 
 def _bytes(size_bytes: int) -> str:
     if size_bytes < 1024:
         return f"{size_bytes} bytes"
-    return f"{human_bytes(size_bytes)} ({size_bytes:,} bytes)"
+    return f"{format_size(size_bytes)} ({size_bytes:,} bytes)"

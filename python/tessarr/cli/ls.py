@@ -11,7 +11,7 @@ from tessarr.cli.output import as_json, columns
 from tessarr.flow import measure
 from tessarr.flow.run import run_flow
 from tessarr.group import Group
-from tessarr.node.info import axis_text, human_bytes
+from tessarr.node.info import format_axis, format_size
 
 if TYPE_CHECKING:
     import argparse
@@ -77,21 +77,25 @@ def _member(name: str, node: Array | Group | Unreadable, *, size: bool) -> dict[
     else:
         member |= {"kind": "group"}
         if size:
-            member |= {"stored_bytes": run_flow(measure.stored_bytes(node.path), node._store)}
+            member |= {
+                "stored_bytes": run_flow(measure.measure_stored_bytes(node.path), node._store)
+            }
     return member
 
 
 def _row(member: dict[str, Any], *, long: bool) -> list[str]:
     sizes = []
     if "stored_bytes" in member:
-        sizes = [f">{human_bytes(member['stored_bytes'])}"]
+        sizes = [f">{format_size(member['stored_bytes'])}"]
     elif member["kind"] == "unreadable":
         sizes = [">?"] if not long else []
     if not long:
         return [*sizes, member["name"]]
     words = [member["kind"], "", "", ""]
     if member["kind"] == "array":
-        lengths = [" × ".join(map(axis_text, member[what] or ())) for what in ("chunks", "shards")]
+        lengths = [
+            " × ".join(map(format_axis, member[what] or ())) for what in ("chunks", "shards")
+        ]
         within = f" in {lengths[1]}" if lengths[1] else ""
         shape = " × ".join(map(str, member["shape"])) or "()"
         words = ["array", member["data_type"], shape, f"[{lengths[0]}{within}]"]
@@ -100,7 +104,7 @@ def _row(member: dict[str, Any], *, long: bool) -> list[str]:
 
 def _keys(arguments: argparse.Namespace) -> int:
     store, path = store_at(arguments.path, arguments.node)
-    found = run_flow(measure.keys(path), store)
+    found = run_flow(measure.list_keys(path), store)
     if not found:
         node_at(arguments.path, arguments.node)  # an error, if there is nothing at all
     below = f"{path}/" if path else ""

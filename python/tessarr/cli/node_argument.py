@@ -108,7 +108,7 @@ def _climbed(url: str) -> tuple[str, str]:
             break
         try:
             store, at = locate_node(above, "r", None)
-            if not isinstance(run_flow(open_flow.find(at), store), GroupMeta):
+            if not isinstance(run_flow(open_flow.find_node(at), store), GroupMeta):
                 break
         except Exception:  # noqa: BLE001 (file systems raise what they like; it is no hierarchy)
             break
@@ -168,13 +168,13 @@ def _hint(root: str, path: str) -> str:
             names = sorted(found.name for found in folder.iterdir()) if folder.is_dir() else []
             return _alike(Path(root).name, names, str(Path(root).parent / "x")[:-1])
         store, at = locate_node(root, "r", None)
-        parent = run_flow(open_flow.find(at), store)
+        parent = run_flow(open_flow.find_node(at), store)
         if parent is None and not path and not is_url(root):
             return _inside(Path(root))
         for name in path.split("/") if path else ():
             if parent is None or not isinstance(group := _bound(parent, store, at), Group):
                 return ""
-            child = run_flow(open_flow.find(join(at, name)), store)
+            child = run_flow(open_flow.find_node(join(at, name)), store)
             if child is None:
                 where = f"{group.path}/" if group.path else ""
                 return _alike(name, list(group), where) or f"; it has {_listed(list(group))}"
@@ -197,9 +197,9 @@ def _inside(folder: Path) -> str:
 
 
 def _bound(meta: NodeMeta, store: Store, at: str) -> Array | Group:
-    from tessarr.group import bind
+    from tessarr.group import bind_node
 
-    return bind(meta, store, at, read_only=True)
+    return bind_node(meta, store, at, read_only=True)
 
 
 def _alike(name: str, names: list[str], prefix: str) -> str:

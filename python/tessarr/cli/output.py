@@ -13,7 +13,7 @@ from math import isfinite
 from time import monotonic
 from typing import Any, Final, Literal, Self, TextIO, TypeVar
 
-from tessarr.node.info import human_bytes
+from tessarr.node.info import format_size
 
 __all__ = ["Progress", "as_json", "columns", "duration", "progress", "say", "table"]
 
@@ -227,7 +227,7 @@ class Progress:
         return "  ".join([self._label, *parts])
 
     def _amount(self, amount: int) -> str:
-        return human_bytes(amount) if self._bytes else f"{amount:,}"
+        return format_size(amount) if self._bytes else f"{amount:,}"
 
 
 def _shows(stream: TextIO, text: str) -> bool:

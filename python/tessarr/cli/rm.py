@@ -14,7 +14,7 @@ from tessarr.flow import edit, measure
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
 from tessarr.group import Group
-from tessarr.node.info import human_bytes
+from tessarr.node.info import format_size
 from tessarr.store import LocalStore
 from tessarr.store.resolve import is_url
 from tessarr.store.sqlite import is_sqlite
@@ -58,7 +58,7 @@ def _run(arguments: argparse.Namespace) -> int:
         link = None
     if arguments.force:
         is_dangling = link is not None and not link.exists()
-        if not is_dangling and not run_flow(open_flow.exists(path, v1=True), store):
+        if not is_dangling and not run_flow(open_flow.node_exists(path, v1=True), store):
             return _told(arguments, 0, 0)
     else:
         node = node_at(arguments.path, arguments.node)
@@ -70,12 +70,12 @@ def _run(arguments: argparse.Namespace) -> int:
             )
     if isinstance(store, LocalStore) and link is not None:
         return _remove_link(arguments, link, path, store)
-    keys = run_flow(measure.keys(path), store)
-    size_bytes = run_flow(measure.stored_bytes(path), store)
+    keys = run_flow(measure.list_keys(path), store)
+    size_bytes = run_flow(measure.measure_stored_bytes(path), store)
     if not arguments.dry_run and whole:
         _remove_file(Path(root))  # the store is a file
     elif not arguments.dry_run:
-        run_flow(edit.delete(path), store)
+        run_flow(edit.delete_node(path), store)
         if not path and isinstance(store, LocalStore):
             _remove_folders(Path(store.path))
     return _told(arguments, len(keys), size_bytes)
@@ -84,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _remove_link(arguments: argparse.Namespace, link: Path, path: str, store: LocalStore) -> int:
     """Remove a symbolic link, and nothing that it leads to."""
     if not arguments.dry_run and path:
-        run_flow(edit.delete(path), store)
+        run_flow(edit.delete_node(path), store)
     elif not arguments.dry_run:
         link.unlink()
     if arguments.json:
@@ -115,5 +115,5 @@ def _told(arguments: argparse.Namespace, count: int, size_bytes: int) -> int:
         print("there is nothing to delete")
     else:
         done = "would delete" if arguments.dry_run else "deleted"
-        print(f"{done} {count:,} object{'s' * (count != 1)} of {human_bytes(size_bytes)} in sum")
+        print(f"{done} {count:,} object{'s' * (count != 1)} of {format_size(size_bytes)} in sum")
     return 0

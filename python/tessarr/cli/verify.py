@@ -12,7 +12,7 @@ from tessarr.cli.option_types import Words
 from tessarr.cli.output import as_json, duration, say
 from tessarr.cli.verify_checks import MEANINGS, Counts, findings
 from tessarr.errors import NotFoundError
-from tessarr.node.info import human_bytes
+from tessarr.node.info import format_size
 
 if TYPE_CHECKING:
     import argparse
@@ -102,7 +102,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _sum_up(counts: Counts, count: int, seconds: float) -> None:
     nodes = f"{counts.nodes:,} node{'s' * (counts.nodes != 1)}"
-    decoded = f"{counts.objects:,} stored objects ({human_bytes(counts.decoded_bytes)} decoded)"
+    decoded = f"{counts.objects:,} stored objects ({format_size(counts.decoded_bytes)} decoded)"
     absent = counts.chunks - counts.stored_chunks
     filled = f"; {absent:,} of {counts.chunks:,} chunks are not stored" if absent else ""
     verdict = f"{count:,} finding{'s' * (count != 1)}" if count else "nothing is wrong"

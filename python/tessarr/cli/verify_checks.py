@@ -17,7 +17,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from tessarr.array import bind
+from tessarr.array import bind_array
 from tessarr.cli.output import progress
 from tessarr.cli.parallel import in_parallel
 from tessarr.cli.regions import boxes, region_of, size_of
@@ -130,7 +130,7 @@ def findings(
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         if isinstance(found := _parse(path, top), GroupMeta):
-            stored = run_flow(walk.documents(path, found.zarr_format, max_depth=None), store)
+            stored = run_flow(walk.list_documents(path, found.zarr_format, max_depth=None), store)
             nodes |= {below: own for below, (own, _) in stored.items()}
     yield from (Finding("defect", path, str(said.message)) for said in _once(told, "both"))
     work = _Examination(store, data, complete, counts)
@@ -139,7 +139,7 @@ def findings(
     yield from _left_over(store, path)
 
 
-def _top(path: str) -> Flow[walk.Stored]:
+def _top(path: str) -> Flow[walk.StoredNode]:
     """Return the documents of the node at `path`, which has to exist."""
     prefix = open_flow.prefix_of(path)
     names = ("zarr.json", ".zarray", ".zgroup", ".zattrs", "meta", "attrs")
@@ -149,11 +149,11 @@ def _top(path: str) -> Flow[walk.Stored]:
     for name in ("zarr.json", ".zarray", ".zgroup", "meta"):
         document = documents[name]
         if document is not None:
-            return walk.Stored(name, document, documents.get(beside.get(name, "")))
-    raise open_flow.missing(path, None)
+            return walk.StoredNode(name, document, documents.get(beside.get(name, "")))
+    raise open_flow.not_found_error(path, None)
 
 
-def _parse(path: str, own: walk.Stored) -> NodeOrError:
+def _parse(path: str, own: walk.StoredNode) -> NodeOrError:
     """Parse documents anew: what was parsed before does not warn again."""
     if own.error is not None:
         return own.error
@@ -183,7 +183,7 @@ class _Examination:
     complete: bool
     counts: Counts
 
-    def node(self, path: str, own: walk.Stored, nodes: Container[str]) -> Iterator[Finding]:
+    def node(self, path: str, own: walk.StoredNode, nodes: Container[str]) -> Iterator[Finding]:
         self.counts.nodes += 1
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
@@ -229,7 +229,7 @@ class _Examination:
         words = {"missing": "has no copy", "gone": "is gone, but has a copy", "changed": "differs"}
         key = join(path, "zarr.json" if meta.zarr_format == 3 else ".zmetadata")
         try:
-            flow = consolidate.differences(path, zarr_format=meta.zarr_format)
+            flow = consolidate.compare_copies(path, zarr_format=meta.zarr_format)
             differences = run_flow(flow, self.store)
         except TessarrError as error:
             yield Finding("stale", path, str(error), key)
@@ -244,7 +244,7 @@ class _Examination:
         prefix = open_flow.prefix_of(below)
         documents = _DOCUMENTS | _V1_DOCUMENTS if meta.is_v1 else _DOCUMENTS
         cells: list[Shape] = []
-        for key in run_flow(measure.keys(below), store):
+        for key in run_flow(measure.list_keys(below), store):
             cell = meta.chunk_key_encoding.decode(key, meta.rank)
             if cell is None and key not in documents:
                 yield _stray(path, prefix + key)
@@ -268,7 +268,7 @@ class _Examination:
     def chunks(self, path: str, meta: ArrayMeta, cells: list[Shape]) -> Iterator[Finding]:
         """Read chunks; of one that fails each part, to tell which are lost."""
         try:
-            array = bind(meta, self.store, path, read_only=True)
+            array = bind_array(meta, self.store, path, read_only=True)
         except (TessarrError, ImportError) as error:
             yield Finding("metadata", path, str(error))
             return

@@ -1,7 +1,8 @@
 """``pickle``: the objects of a chunk as Python pickles them (numcodecs' ``Pickle``). Format 2 only.
 
 To read a pickle is to run what its writer wants to be run. An array with this codec is therefore
-refused unless the options say ``allow_pickle=True`` where it is opened (`tessarr.array.bind`).
+refused unless the options say ``allow_pickle=True`` where it is opened
+(`tessarr.array.bind_array`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Copies of arrays and hierarchies: between stores, formats, chunks, and libraries.
 
-`copy_to` is the copy of everything to everything, `copy_store` that of keys; `copy` and
-`copy_all` are those that users of zarr-python 2 know. Elements are moved by `tessarr.transfer`.
+`copy_to` copies nodes from any source, `copy_store` copies keys; `copy` and `copy_all` have the
+interface of zarr-python 2. `tessarr.transfer` copies the elements.
 """
 
 from tessarr.copying.copy_hierarchy import CopiedNode, Copy, copy_to

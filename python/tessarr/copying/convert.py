@@ -1,4 +1,4 @@
-"""Convert arrays and hierarchies to another format."""
+"""Conversion of arrays and hierarchies to another format, in place or to a target."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from tessarr.array import bind
+from tessarr.array import bind_array
 from tessarr.array.create import create_array
 from tessarr.errors import ArgumentError, ExistsError, Problem, UnsupportedError
 from tessarr.flow import convert as convert_flow
 from tessarr.flow import create, edit
 from tessarr.flow.consolidate import consolidate
-from tessarr.flow.open import exists, prefix_of
+from tessarr.flow.open import node_exists, prefix_of
 from tessarr.flow.run import run_flow
 from tessarr.format.chunk_grid import RegularGrid
 from tessarr.format.node_path import join
@@ -20,13 +20,13 @@ from tessarr.metadata.convert import convert_dimension_names
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
 from tessarr.store.resolve import locate_node
-from tessarr.transfer import move, plan_of, run, source_of, target_of
+from tessarr.transfer import copy_values, execute_plan, make_source, make_target, plan_copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.array import Array
-    from tessarr.flow.convert import Step
+    from tessarr.flow.convert import ConversionStep
     from tessarr.store import Store
     from tessarr.store.resolve import StoreLike
     from tessarr.types import JSONObject, ZarrFormat
@@ -209,33 +209,33 @@ def convert(
     in_place = target is None
     if recode and in_place:
         raise ArgumentError("recode=True needs a target: chunks are not replaced in place")
-    source, at = locate_node(store, "r" if dry_run or not in_place else "r+", path)
-    steps = run_flow(convert_flow.plan(at, to, in_place=in_place), source)
+    source, node_path = locate_node(store, "r" if dry_run or not in_place else "r+", path)
+    steps = run_flow(convert_flow.plan_conversion(node_path, to, in_place=in_place), source)
     for step in steps:
         if step.renamed and in_place and not move_chunks:
-            what = "chunks have other keys in the new format: give a target, or move_chunks=True"
-            step.problems.append(Problem("/chunk_key_encoding", what, "no_equivalent"))
+            problem = "chunks have other keys in the new format: give a target, or move_chunks=True"
+            step.problems.append(Problem("/chunk_key_encoding", problem, "no_equivalent"))
     recoded = {step.path for step in steps if recode and _can_be_recoded(step, to)}
-    result = Conversion(to, tuple(_told(step, recoded) for step in steps), not dry_run)
+    result = Conversion(to, tuple(_describe_step(step, recoded) for step in steps), not dry_run)
     if dry_run:
         return result
     if not result.possible:
         raise UnsupportedError(
-            f"cannot convert to format {to}; nothing has changed:\n{_hindrances(result)}",
+            f"cannot convert to format {to}; nothing has changed:\n{_list_problems(result)}",
             kind="no_equivalent",
-            path=at,
+            path=node_path,
         )
     if in_place:
-        run_flow(convert_flow.apply(steps, to, keep=keep), source)
+        run_flow(convert_flow.apply_steps(steps, to, keep=keep), source)
     else:
-        goal, goal_at = locate_node(target, "w", None, to)
-        _copy(
+        target_store, target_path = locate_node(target, "w", None, to)
+        _copy_steps(
             steps,
             to,
             source=source,
-            path=at,
-            goal=goal,
-            goal_path=goal_at,
+            path=node_path,
+            target_store=target_store,
+            target_path=target_path,
             recoded=recoded,
             overwrite=overwrite,
             progress=progress,
@@ -243,20 +243,20 @@ def convert(
     return result
 
 
-def _told(step: Step, recoded: set[str]) -> ConvertedNode:
-    again = step.path in recoded
-    notes = [f"{problem}: read and written anew" for problem in step.problems if again]
+def _describe_step(step: ConversionStep, recoded: set[str]) -> ConvertedNode:
+    is_recoded = step.path in recoded
+    notes = [f"{problem}: read and written anew" for problem in step.problems if is_recoded]
     return ConvertedNode(
         step.path,
         step.kind,
         step.before,
-        () if again else tuple(step.problems),
+        () if is_recoded else tuple(step.problems),
         (*step.notes, *notes),
         step.renamed,
     )
 
 
-def _hindrances(result: Conversion) -> str:
+def _list_problems(result: Conversion) -> str:
     lines = [f"  /{node.path}: {problem}" for node in result.nodes for problem in node.problems]
     return "\n".join([*lines[:20], *([f"  and {len(lines) - 20} more"] if len(lines) > 20 else [])])
 
@@ -264,73 +264,89 @@ def _hindrances(result: Conversion) -> str:
 # To a target
 
 
-_OF_STORAGE = ("/codecs", "/chunk", "/compressor", "/compression", "/filters", "/dtype", "/order")
+_STORAGE_LOCATIONS = (
+    "/codecs",
+    "/chunk",
+    "/compressor",
+    "/compression",
+    "/filters",
+    "/dtype",
+    "/order",
+)
 
 
-def _can_be_recoded(step: Step, to: ZarrFormat) -> bool:
+def _can_be_recoded(step: ConversionStep, to: ZarrFormat) -> bool:
     """Tell whether all that is in the way is how values are stored."""
-    places = [problem.loc for problem in step.problems]
+    locations = [problem.loc for problem in step.problems]
     return (
         isinstance(step.old, ArrayMeta)
         and step.old.data_type.refusal(to) is None
-        and bool(places)
-        and all(loc.startswith(_OF_STORAGE) for loc in places)
+        and bool(locations)
+        and all(loc.startswith(_STORAGE_LOCATIONS) for loc in locations)
     )
 
 
-def _copy(
-    steps: list[Step],
+def _copy_steps(
+    steps: list[ConversionStep],
     to: ZarrFormat,
     *,
     source: Store,
     path: str,
-    goal: Store,
-    goal_path: str,
+    target_store: Store,
+    target_path: str,
     recoded: set[str],
     overwrite: bool,
     progress: Callable[[int, int], object] | None,
 ) -> None:
     """Copy nodes and their chunks; what fails is removed again."""
-    if source == goal and (path == goal_path or _is_inside(path, goal_path)):
+    if source == target_store and (path == target_path or _is_inside(path, target_path)):
         raise ArgumentError("the target is what is to be converted, or inside of it")
-    if run_flow(exists(goal_path, v1=True), goal) and not overwrite:
-        place = f"path {goal_path!r} of {goal}" if goal_path else f"the root of {goal}"
+    if run_flow(node_exists(target_path, v1=True), target_store) and not overwrite:
+        location = (
+            f"path {target_path!r} of {target_store}"
+            if target_path
+            else f"the root of {target_store}"
+        )
         raise ExistsError(
-            f"there is a node at {place} already: give overwrite=True to replace it with "
+            f"there is a node at {location} already: give overwrite=True to replace it with "
             "everything below it",
             kind="node_exists",
-            path=goal_path,
+            path=target_path,
         )
-    places = {step.path: _goal(step.path, path, goal_path) for step in steps}
-    told = _Told(progress, sum(map(_size_bytes, steps)))
-    begun = False
+    target_paths = {step.path: _target_path(step.path, path, target_path) for step in steps}
+    progress_ = _Progress(progress, sum(map(_size_bytes, steps)))
+    is_started = False
     try:
         for step in steps:
-            at = places[step.path]
-            within = None if step is steps[0] else goal_path
+            new_path = target_paths[step.path]
+            within = None if step is steps[0] else target_path
             if step.path in recoded:
                 assert isinstance(step.old, ArrayMeta)
-                values = bind(step.old, source, step.path, read_only=True)
-                replaces = overwrite and not begun
-                anew = _anew(values, goal, at, to, within=within, overwrite=replaces)
-                begun = True
-                _copy_values(values, anew, told)
+                values = bind_array(step.old, source, step.path, read_only=True)
+                replaces_node = overwrite and not is_started
+                recoded_array = _create_recoded(
+                    values, target_store, new_path, to, within=within, overwrite=replaces_node
+                )
+                is_started = True
+                _copy_values(values, recoded_array, progress_)
             else:
                 assert step.new is not None
                 new = step.new
                 if isinstance(new, GroupMeta):  # its copies are made anew when all is there
                     new = replace(new, consolidated=None)
-                flow = create.create(at, new, overwrite=overwrite and not begun, within=within)
-                run_flow(flow, goal)
-                begun = True
-                _copy_chunks(source, step, goal, at, told)
-            begun = True
+                flow = create.create_node(
+                    new_path, new, overwrite=overwrite and not is_started, within=within
+                )
+                run_flow(flow, target_store)
+                is_started = True
+                _copy_chunks(source, step, target_store, new_path, progress_)
+            is_started = True
         for step in reversed(steps):
             if step.consolidated:
-                run_flow(consolidate(places[step.path], zarr_format=to), goal)
+                run_flow(consolidate(target_paths[step.path], zarr_format=to), target_store)
     except BaseException:
-        if begun:
-            run_flow(edit.delete(goal_path), goal)
+        if is_started:
+            run_flow(edit.delete_node(target_path), target_store)
         raise
 
 
@@ -338,18 +354,18 @@ def _is_inside(path: str, other: str) -> bool:
     return other.startswith(prefix_of(path))
 
 
-def _goal(at: str, path: str, goal_path: str) -> str:
-    """Return where the node at `at`, which is below `path`, is at the target."""
-    below = at[len(path) :].strip("/")
-    return join(goal_path, below) if below else goal_path
+def _target_path(node_path: str, path: str, target_path: str) -> str:
+    """Return where the node at `node_path`, which is below `path`, is at the target."""
+    below = node_path[len(path) :].strip("/")
+    return join(target_path, below) if below else target_path
 
 
-def _size_bytes(step: Step) -> int:
+def _size_bytes(step: ConversionStep) -> int:
     old = step.old
     return prod(old.shape) * old.data_type.item_bytes if isinstance(old, ArrayMeta) else 0
 
 
-class _Told:
+class _Progress:
     """Tells how much is done, of all arrays."""
 
     def __init__(self, progress: Callable[[int, int], object] | None, total: int) -> None:
@@ -357,7 +373,7 @@ class _Told:
         self._total = total
         self._before = 0
 
-    def of(self, size_bytes: int, count: int) -> Callable[[int], None]:
+    def track(self, size_bytes: int, count: int) -> Callable[[int], None]:
         """Return what is called as often as an array has parts, all of one size."""
         start = self._before
         self._before += size_bytes
@@ -372,21 +388,29 @@ class _Told:
         return one
 
 
-def _copy_chunks(source: Store, step: Step, goal: Store, path: str, told: _Told) -> None:
-    cut = len(prefix_of(step.path))
-    keys = run_flow(convert_flow.chunk_keys(step), source)
-    pairs = [(old, join(path, new[cut:])) for old, new in keys]
-    done = told.of(_size_bytes(step), len(pairs))
-    move(source, goal, pairs, memory_bytes=current().copy_bytes, done=done)
+def _copy_chunks(
+    source: Store, step: ConversionStep, target_store: Store, path: str, progress: _Progress
+) -> None:
+    prefix_length = len(prefix_of(step.path))
+    keys = run_flow(convert_flow.list_chunk_keys(step), source)
+    pairs = [(old, join(path, new[prefix_length:])) for old, new in keys]
+    done = progress.track(_size_bytes(step), len(pairs))
+    copy_values(source, target_store, pairs, memory_bytes=current().copy_bytes, done=done)
 
 
-def _anew(
-    old: Array, goal: Store, path: str, to: ZarrFormat, *, within: str | None, overwrite: bool
+def _create_recoded(
+    old: Array,
+    target_store: Store,
+    path: str,
+    to: ZarrFormat,
+    *,
+    within: str | None,
+    overwrite: bool,
 ) -> Array:
     """Create an array for the same values with the codecs of a new one."""
     attributes, names = convert_dimension_names(old.metadata, to)
     return create_array(
-        goal,
+        target_store,
         path,
         shape=old.shape,
         dtype=old.metadata.data_type.ordered("native"),
@@ -400,11 +424,11 @@ def _anew(
     )
 
 
-def _copy_values(old: Array, new: Array, told: _Told) -> None:
+def _copy_values(old: Array, new: Array, progress: _Progress) -> None:
     if old.nbytes <= _SMALL_BYTES:
         new[...] = old
-        told.of(old.nbytes, 1)(0)
+        progress.track(old.nbytes, 1)(0)
         return
-    source, target = source_of(old, new.shape), target_of(new)
-    plan = plan_of(source, target)
-    run(source, target, plan, done=told.of(old.nbytes, plan.count))
+    source, target = make_source(old, new.shape), make_target(new)
+    plan = plan_copy(source, target)
+    execute_plan(source, target, plan, done=progress.track(old.nbytes, plan.count))

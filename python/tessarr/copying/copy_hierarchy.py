@@ -1,4 +1,4 @@
-"""`copy_to`: an array or a hierarchy to another place, shape of chunks, or format."""
+"""`copy_to`: copies of an array or a hierarchy with other chunks, codecs or another format."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tessarr.copying.copy_node import Work
+from tessarr.copying.copy_node import NodeCopier
 from tessarr.copying.journal import Journal
-from tessarr.copying.member_filter import Choice
-from tessarr.copying.plan import Step, steps_for
-from tessarr.copying.report import warn_of
-from tessarr.copying.source import Stored, origin_of
+from tessarr.copying.member_filter import MemberFilter
+from tessarr.copying.plan import CopyStep, plan_steps
+from tessarr.copying.report import warn_of_skipped
+from tessarr.copying.source import StoredSource, open_source
 from tessarr.errors import ArgumentError, DataError, ExistsError, NotFoundError
 from tessarr.flow import create, edit
 from tessarr.flow.consolidate import consolidate
-from tessarr.flow.open import exists, find
+from tessarr.flow.open import find_node, node_exists
 from tessarr.flow.run import run_flow
 from tessarr.format.node_path import join
 from tessarr.metadata.node import ArrayMeta, GroupMeta
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tessarr.copying.report import CopiedLink, Skipped
-    from tessarr.copying.source import Origin
+    from tessarr.copying.source import CopySource
     from tessarr.store import Store
     from tessarr.store.resolve import StoreLike
     from tessarr.types import JSONObject, SelectionLike, ZarrFormat
@@ -115,19 +115,19 @@ class Copy:
     def __str__(self) -> str:
         links = [f"link {link}" for link in self.links]
         skipped = [f"skipped {node}" for node in self.skipped]
-        return "\n".join([*map(_line, self.nodes), *links, *skipped])
+        return "\n".join([*map(_format_node, self.nodes), *links, *skipped])
 
     __repr__ = __str__
 
 
-def _line(node: CopiedNode) -> str:
+def _format_node(node: CopiedNode) -> str:
     if node.kind == "group":
         return f"/{node.path}: group"
-    cut = f"chunks {node.chunks}" + ("" if node.shards is None else f" in shards {node.shards}")
-    how = "as they are stored" if node.as_stored else "read and written anew"
+    lengths = f"chunks {node.chunks}" + ("" if node.shards is None else f" in shards {node.shards}")
+    method = "as they are stored" if node.as_stored else "read and written anew"
     if node.decodes >= 1.05:
-        how = f"read {node.decodes:.1f} times and written anew"
-    return f"/{node.path}: array, {node.size_bytes:,} bytes, {cut}, {how}"
+        method = f"read {node.decodes:.1f} times and written anew"
+    return f"/{node.path}: array, {node.size_bytes:,} bytes, {lengths}, {method}"
 
 
 def copy_to(
@@ -235,16 +235,18 @@ def copy_to(
     scratch = None if scratch is None else expand_user(scratch)
     if scratch is not None and not os.path.isdir(scratch):  # noqa: PTH112 (of any kind of path)
         raise ArgumentError(f"scratch {os.fspath(scratch)!r} is not a folder that exists")
-    choice = Choice.of(include, exclude)
-    with ExitStack() as opened:
-        origin = origin_of(source, path)
+    member_filter = MemberFilter.from_patterns(include, exclude)
+    with ExitStack() as exit_stack:
+        origin = open_source(source, path)
         if isinstance(source, str | os.PathLike):
-            opened.callback(origin.close)
-        form = zarr_format or origin.zarr_format or current().zarr_format
+            exit_stack.callback(origin.close)
+        format_of_copy = zarr_format or origin.zarr_format or current().zarr_format
         try:
-            goal, at = locate_node(target, "r" if dry_run else "a", target_path, form)
+            target_store, base = locate_node(
+                target, "r" if dry_run else "a", target_path, format_of_copy
+            )
         except NotFoundError:  # of a file that a dry run does not create
-            goal, at = locate_node(None, "a", target_path, form)
+            target_store, base = locate_node(None, "a", target_path, format_of_copy)
         except DataError as error:  # of a Zip file that a killed copy left
             if not repair_zip(target, wanted=(resume or overwrite) and not dry_run):
                 error.add_note(
@@ -252,62 +254,69 @@ def copy_to(
                     "overwrite=True to begin anew"
                 )
                 raise
-            goal, at = locate_node(target, "a", target_path, form)
+            target_store, base = locate_node(target, "a", target_path, format_of_copy)
         if isinstance(target, str | os.PathLike):
-            opened.callback(close_user_store, goal)
-        _check_apart(origin, goal, at)
-        steps = steps_for(origin, goal, select, settings, zarr_format=form, choice=choice)
-        work = Work(
+            exit_stack.callback(close_user_store, target_store)
+        _check_disjoint(origin, target_store, base)
+        steps = plan_steps(
             origin,
-            goal,
-            at,
+            target_store,
+            select,
+            settings,
+            zarr_format=format_of_copy,
+            member_filter=member_filter,
+        )
+        copier = NodeCopier(
+            origin,
+            target_store,
+            base,
             memory_bytes or current().copy_bytes,
             None if scratch is None else os.fspath(scratch),
             progress,
             total=sum(step.size_bytes for step in steps),
         )
-        nodes = [_told(step, at, work) for step in steps]
+        nodes = [_describe_step(step, base, copier) for step in steps]
         if dry_run:
-            return _result(origin, nodes, done=False)
-        journal = Journal(goal, at, origin.fingerprint(), _hash(steps))
-        was_complete = resume and not journal.exists and _is_complete(steps, goal, at)
+            return _make_report(origin, nodes, done=False)
+        journal = Journal(target_store, base, origin.fingerprint(), _hash_steps(steps))
+        was_complete = resume and not journal.exists and _is_complete(steps, target_store, base)
         if not was_complete:
-            _begin(journal, goal, at, overwrite=overwrite, resume=resume)
-            _carry_out(work, steps, journal)
-    skipped = {join(at, node.path) for node in origin.skipped if node.attribute is None}
+            _begin_copy(journal, target_store, base, overwrite=overwrite, resume=resume)
+            _execute_steps(copier, steps, journal)
+    skipped = {join(base, node.path) for node in origin.skipped if node.attribute is None}
     nodes = [node for node in nodes if node.path not in skipped]
-    result = _result(origin, nodes, done=True, was_complete=was_complete)
-    warn_of(result.skipped)
+    result = _make_report(origin, nodes, done=True, was_complete=was_complete)
+    warn_of_skipped(result.skipped)
     return result
 
 
-def _result(
-    origin: Origin, nodes: list[CopiedNode], *, done: bool, was_complete: bool = False
+def _make_report(
+    origin: CopySource, nodes: list[CopiedNode], *, done: bool, was_complete: bool = False
 ) -> Copy:
     return Copy(tuple(nodes), done, tuple(origin.links), tuple(origin.skipped), was_complete)
 
 
-def _is_complete(steps: list[Step], goal: Store, at: str) -> bool:
+def _is_complete(steps: list[CopyStep], target_store: Store, base: str) -> bool:
     """Tell whether all nodes of a copy are there, with the metadata that they are to have.
 
     The metadata of an array is stored after its chunks, so that they are complete, too.
     """
     for step in steps:
-        path = join(at, step.name) if step.name else at
-        found = run_flow(find(path, zarr_format=step.new.zarr_format), goal)
-        if isinstance(found, GroupMeta):
-            found = replace(found, consolidated=None)
-        if found is None or create.documents(found) != create.documents(step.new):
+        path = join(base, step.name) if step.name else base
+        meta = run_flow(find_node(path, zarr_format=step.new.zarr_format), target_store)
+        if isinstance(meta, GroupMeta):
+            meta = replace(meta, consolidated=None)
+        if meta is None or create.dump_documents(meta) != create.dump_documents(step.new):
             return False
     return True
 
 
-def _carry_out(work: Work, steps: list[Step], journal: Journal) -> None:
+def _execute_steps(copier: NodeCopier, steps: list[CopyStep], journal: Journal) -> None:
     try:
         for step in steps:
-            work.do(step, journal)
-        if work.origin.is_consolidated:
-            run_flow(consolidate(work.path, zarr_format=steps[0].new.zarr_format), work.goal)
+            copier.copy_node(step, journal)
+        if copier.origin.is_consolidated:
+            run_flow(consolidate(copier.path, zarr_format=steps[0].new.zarr_format), copier.goal)
     except BaseException as error:
         error.add_note(
             "what has been copied is kept: give resume=True to continue, or overwrite=True to "
@@ -319,59 +328,65 @@ def _carry_out(work: Work, steps: list[Step], journal: Journal) -> None:
     journal.end()
 
 
-def _told(step: Step, at: str, work: Work) -> CopiedNode:
-    path = join(at, step.name) if step.name else at
+def _describe_step(step: CopyStep, base: str, copier: NodeCopier) -> CopiedNode:
+    path = join(base, step.name) if step.name else base
     new = step.new
     chunks, shards = (new.chunks, new.shards) if isinstance(new, ArrayMeta) else (None, None)
     kind = "group" if chunks is None else "array"
-    decodes = work.decodes(step)
+    decodes = copier.count_decodes(step)
     return CopiedNode(path, kind, step.size_bytes, step.as_stored, chunks, shards, decodes)
 
 
-def _check_apart(origin: Origin, goal: Store, path: str) -> None:
+def _check_disjoint(origin: CopySource, target_store: Store, path: str) -> None:
     """Check that neither of source and target is inside of the other."""
-    if not isinstance(origin, Stored):
+    if not isinstance(origin, StoredSource):
         return
-    here, there = _parts(origin.store, origin.path), _parts(goal, path)
-    same = origin.store == goal or (
-        isinstance(origin.store, LocalStore) and isinstance(goal, LocalStore)
+    source_parts, target_parts = (
+        _path_parts(origin.store, origin.path),
+        _path_parts(target_store, path),
     )
-    shorter = min(len(here), len(there))
-    if same and here[:shorter] == there[:shorter]:
+    is_same_store = origin.store == target_store or (
+        isinstance(origin.store, LocalStore) and isinstance(target_store, LocalStore)
+    )
+    shorter = min(len(source_parts), len(target_parts))
+    if is_same_store and source_parts[:shorter] == target_parts[:shorter]:
         raise ArgumentError("source and target are the same place, or one is inside of the other")
 
 
-def _parts(store: Store, path: str) -> tuple[str, ...]:
+def _path_parts(store: Store, path: str) -> tuple[str, ...]:
     from pathlib import Path
 
-    own = tuple(part for part in path.split("/") if part)
-    return (*Path(store.path).resolve().parts, *own) if isinstance(store, LocalStore) else own
+    parts = tuple(part for part in path.split("/") if part)
+    return (*Path(store.path).resolve().parts, *parts) if isinstance(store, LocalStore) else parts
 
 
-def _hash(steps: list[Step]) -> str:
+def _hash_steps(steps: list[CopyStep]) -> str:
     """Return a hash of what is to come out."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for step in steps:
-        found.update(repr((step.name, step.ranges, create.documents(step.new))).encode())
-    return found.hexdigest()
+        digest.update(repr((step.name, step.ranges, create.dump_documents(step.new))).encode())
+    return digest.hexdigest()
 
 
-def _said(goal: Store, at: str) -> str:
-    return f"path {at!r} of {goal}" if at else f"the root of {goal}"
+def _format_location(target_store: Store, base: str) -> str:
+    return f"path {base!r} of {target_store}" if base else f"the root of {target_store}"
 
 
-def _begin(journal: Journal, goal: Store, at: str, *, overwrite: bool, resume: bool) -> None:
+def _begin_copy(
+    journal: Journal, target_store: Store, base: str, *, overwrite: bool, resume: bool
+) -> None:
     if resume and journal.exists:
         journal.resume()
         return
-    there = run_flow(exists(at, v1=True), goal)
-    if overwrite and (there or journal.exists):
-        run_flow(edit.delete(at), goal)
-    elif there and not journal.exists:
+    node_exists_ = run_flow(node_exists(base, v1=True), target_store)
+    if overwrite and (node_exists_ or journal.exists):
+        run_flow(edit.delete_node(base), target_store)
+    elif node_exists_ and not journal.exists:
         raise ExistsError(
-            f"there is a node at {_said(goal, at)} already: give overwrite=True to replace it with "
+            f"there is a node at {_format_location(target_store, base)} already: give "
+            "overwrite=True to replace it with "
             "everything below it",
             kind="node_exists",
-            path=at,
+            path=base,
         )
     journal.begin()

@@ -1,11 +1,11 @@
-"""`copy_store`: copy keys with their values, whatever they mean."""
+"""`copy_store`: copies of keys and their values, whatever they mean."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
 
-from tessarr.copying.log import log_to, summary
+from tessarr.copying.log import format_summary, open_log
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.format.node_path import check_path, normalize_path
 from tessarr.store.resolve import open_store
@@ -78,11 +78,17 @@ def copy_store(  # noqa: PLR0917 (the order of zarr-python)
     """
     if if_exists not in ("raise", "replace", "skip"):
         raise ArgumentError(f"if_exists={if_exists!r} is not 'raise', 'replace' or 'skip'")
-    wanted = _Wanted(_patterns(excludes, flags), _patterns(includes, flags))
-    here, prefix = _place(source, source_path, "r")
-    there, goal = _place(dest, dest_path, "r" if dry_run else "a")
-    pairs = [(key, goal + key[len(prefix) :]) for key in here.list(prefix) if wanted(key)]
-    exists = {new for _, new in pairs if if_exists != "replace" and there.size(new) is not None}
+    key_filter = _KeyFilter(_compile_patterns(excludes, flags), _compile_patterns(includes, flags))
+    source_store, prefix = _resolve_prefix(source, source_path, "r")
+    target_store, target_prefix = _resolve_prefix(dest, dest_path, "r" if dry_run else "a")
+    pairs = [
+        (key, target_prefix + key[len(prefix) :])
+        for key in source_store.list(prefix)
+        if key_filter(key)
+    ]
+    exists = {
+        new for _, new in pairs if if_exists != "replace" and target_store.size(new) is not None
+    }
     if exists and if_exists == "raise":
         raise ExistsError(
             f"{len(exists)} of the keys are at the target already, such as {min(exists)!r}: give "
@@ -90,24 +96,24 @@ def copy_store(  # noqa: PLR0917 (the order of zarr-python)
             key=min(exists),
         )
     copied = copied_bytes = 0
-    with log_to(log) as say:
+    with open_log(log) as log_line:
         for key, new in pairs:
-            what = key if key == new else f"{key} -> {new}"
+            line = key if key == new else f"{key} -> {new}"
             if new in exists:
-                say(f"skip {what}")
+                log_line(f"skip {line}")
                 continue
-            say(f"copy {what}")
+            log_line(f"copy {line}")
             copied += 1
-            value = None if dry_run else here.get(key)
+            value = None if dry_run else source_store.get(key)
             if value is not None:
-                there.put(new, value)
+                target_store.put(new, value)
                 copied_bytes += len(value)
         skipped = len(exists)
-        say(summary(copied, skipped, None if dry_run else copied_bytes))
+        log_line(format_summary(copied, skipped, None if dry_run else copied_bytes))
     return copied, skipped, copied_bytes
 
 
-class _Wanted:
+class _KeyFilter:
     """Tells whether a key is to be copied."""
 
     def __init__(self, excludes: list[re.Pattern[str]], includes: list[re.Pattern[str]]) -> None:
@@ -119,13 +125,13 @@ class _Wanted:
         return not excluded or any(pattern.search(key) for pattern in self._includes)
 
 
-def _patterns(given: str | Iterable[str] | None, flags: int) -> list[re.Pattern[str]]:
-    texts = [given] if isinstance(given, str) else given or ()
+def _compile_patterns(patterns: str | Iterable[str] | None, flags: int) -> list[re.Pattern[str]]:
+    texts = [patterns] if isinstance(patterns, str) else patterns or ()
     return [re.compile(text, flags) for text in texts]
 
 
-def _place(store: StoreLike, path: str, mode: Any) -> tuple[Store, str]:
+def _resolve_prefix(store: StoreLike, path: str, mode: Any) -> tuple[Store, str]:
     check_path(path)
-    opened, at = open_store(store, mode)
-    whole = "/".join(part for part in (at, path.strip("/")) if part)
-    return opened, f"{normalize_path(whole)}/" if whole else ""
+    resolved, base = open_store(store, mode)
+    full_path = "/".join(part for part in (base, path.strip("/")) if part)
+    return resolved, f"{normalize_path(full_path)}/" if full_path else ""

@@ -1,4 +1,4 @@
-"""`copy` and `copy_all`: members of a group to another group, of Tessarr, Zarr or h5py."""
+"""`copy` and `copy_all`: copies of members of a group, of Tessarr, Zarr or h5py."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tessarr.array import Array
 from tessarr.array.create import create_array
 from tessarr.array.like import settings_like
 from tessarr.copying import hdf5, netcdf
-from tessarr.copying.log import log_to, summary
-from tessarr.copying.report import CopiedLink, Skipped, skip_attribute, warn_of
+from tessarr.copying.log import format_summary, open_log
+from tessarr.copying.report import CopiedLink, Skipped, skip_attribute, warn_of_skipped
 from tessarr.errors import ArgumentError, DataError, ExistsError
 from tessarr.format.node_path import join
 from tessarr.group import Group
@@ -99,9 +99,9 @@ def copy(  # noqa: PLR0917 (the order of zarr-python)
     all done: 3 copied, 0 skipped, 800 bytes copied
     (3, 0, 800)
     """
-    way = _Way(shallow, without_attrs, if_exists, dry_run, settings)
-    source = _readable(source, way)
-    return _begin(source, dest, [(name, source)], log, way)
+    state = _CopyState(shallow, without_attrs, if_exists, dry_run, settings)
+    source = _readable_source(source, state)
+    return _copy_nodes(source, dest, [(name, source)], log, state)
 
 
 def copy_all(  # noqa: PLR0917 (likewise)
@@ -134,19 +134,19 @@ def copy_all(  # noqa: PLR0917 (likewise)
     >>> tessarr.copy_all(g, h), h["foo"][1]
     ((1, 0, 16), np.float64(2.0))
     """
-    way = _Way(shallow, without_attrs, if_exists, dry_run, settings)
+    state = _CopyState(shallow, without_attrs, if_exists, dry_run, settings)
     if not hasattr(source, "attrs") or hasattr(source, "shape"):
         raise TypeError(f"copy_all copies the members of a group, not {type(source).__name__}")
-    source = _readable(source, way)
+    source = _readable_source(source, state)
     members = [(name, source[name]) for name in sorted(source)]
-    counts = _begin(source, dest, members, log, way)
+    counts = _copy_nodes(source, dest, members, log, state)
     if not without_attrs and not dry_run:
-        _copy_attributes(source, dest, way)
+        _copy_attributes(source, dest, state)
     return counts
 
 
 @dataclass(slots=True)
-class _Way:
+class _CopyState:
     """How to copy, and how much has been."""
 
     shallow: bool
@@ -157,44 +157,44 @@ class _Way:
     copied: int = 0
     skipped: int = 0
     copied_bytes: int = 0
-    say: Callable[[str], object] = field(default=print)
-    is_alone: bool = False
+    log_line: Callable[[str], object] = field(default=print)
+    is_single_array: bool = False
     links: list[CopiedLink] = field(default_factory=list)
     left_out: list[Skipped] = field(default_factory=list)
 
 
-def _begin(
+def _copy_nodes(
     source: Any,
     dest: Any,
     nodes: list[tuple[str | None, Any]],
     log: LogLike,
-    way: _Way,
+    state: _CopyState,
 ) -> tuple[int, int, int]:
-    if way.if_exists not in _IF_EXISTS:
-        raise ArgumentError(f"if_exists={way.if_exists!r} is not one of {', '.join(_IF_EXISTS)}")
-    if dest is None and not way.dry_run:
+    if state.if_exists not in _IF_EXISTS:
+        raise ArgumentError(f"if_exists={state.if_exists!r} is not one of {', '.join(_IF_EXISTS)}")
+    if dest is None and not state.dry_run:
         raise ArgumentError("dest is None: that is for a dry run only")
-    if _is_h5py(dest) and way.if_exists == "skip_initialized":
+    if _is_h5py(dest) and state.if_exists == "skip_initialized":
         raise ArgumentError("HDF5 does not tell which chunks are there: give if_exists='skip'")
-    _check_apart(source, dest)
+    _check_not_inside(source, dest)
     for _, node in nodes:
         if not hasattr(node, "attrs"):
             raise TypeError(f"{type(node).__name__} is no array and no group")
-    with log_to(log) as way.say:
+    with open_log(log) as state.log_line:
         for name, node in nodes:
-            _copy(node, dest, name or _name_of(node), way, top=node is source)
-        for link in way.links:
-            way.say(f"link {link}")
-        for node in way.left_out:
-            way.say(f"skip {node}")
-        way.skipped += sum(node.attribute is None for node in way.left_out)
-        told = None if way.dry_run else way.copied_bytes
-        way.say(summary(way.copied, way.skipped, told))
-    warn_of(way.left_out)
-    return way.copied, way.skipped, way.copied_bytes
+            _copy_member(node, dest, name or _node_name(node), state, top=node is source)
+        for link in state.links:
+            state.log_line(f"link {link}")
+        for node in state.left_out:
+            state.log_line(f"skip {node}")
+        state.skipped += sum(node.attribute is None for node in state.left_out)
+        copied_bytes = None if state.dry_run else state.copied_bytes
+        state.log_line(format_summary(state.copied, state.skipped, copied_bytes))
+    warn_of_skipped(state.left_out)
+    return state.copied, state.skipped, state.copied_bytes
 
 
-def _check_apart(source: Any, dest: Any) -> None:
+def _check_not_inside(source: Any, dest: Any) -> None:
     """Check that a group is not copied into itself, which would never end."""
     if not isinstance(source, Group) or not isinstance(dest, Group):
         return
@@ -203,210 +203,216 @@ def _check_apart(source: Any, dest: Any) -> None:
         raise ArgumentError(f"group {source.name!r} cannot be copied into itself")
 
 
-def _name_of(node: Any) -> str:
+def _node_name(node: Any) -> str:
     name = str(node.name).rpartition("/")[2]
     if not name:
         raise TypeError("the source has no name: give the name of the copy")
     return name
 
 
-def _copy(node: Any, dest: Any, name: str, way: _Way, *, top: bool = False) -> None:
+def _copy_member(node: Any, dest: Any, name: str, state: _CopyState, *, top: bool = False) -> None:
     is_array = hasattr(node, "shape")
-    if not is_array and way.shallow and not top:
+    if not is_array and state.shallow and not top:
         return
-    reason = _why_not(node, dest, name)
+    reason = _reason_not_storable(node, dest, name)
     if reason is not None:
-        way.left_out.append(Skipped(str(node.name).strip("/"), reason))
+        state.left_out.append(Skipped(str(node.name).strip("/"), reason))
         return
-    there: Any = _member(dest, name)
-    blocked = there is not None and (is_array or hasattr(there, "shape"))
-    told = f"{node.name} {node.shape} {node.dtype}" if is_array else node.name
-    if blocked and way.if_exists == "raise":
+    existing: Any = _get_member(dest, name)
+    blocked = existing is not None and (is_array or hasattr(existing, "shape"))
+    description = f"{node.name} {node.shape} {node.dtype}" if is_array else node.name
+    if blocked and state.if_exists == "raise":
         raise ExistsError(
             f"cannot copy {node.name!r}: {name!r} exists there; give if_exists",
             kind="node_exists",
             path=name,
         )
-    if blocked and (way.if_exists == "skip" or _is_complete(there, way)):
-        way.say(f"skip {told}")
-        way.skipped += 1
+    if blocked and (state.if_exists == "skip" or _is_complete(existing, state)):
+        state.log_line(f"skip {description}")
+        state.skipped += 1
         return
-    way.say(f"copy {told}")
+    state.log_line(f"copy {description}")
     try:
-        if way.dry_run or not blocked or not _replace(node, dest, name, way):
-            _store(node, dest, name, way, there=there, blocked=blocked)
+        if state.dry_run or not blocked or not _replace_member(node, dest, name, state):
+            _store_member(node, dest, name, state, existing=existing, blocked=blocked)
     except (DataError, ArgumentError) as error:
-        if not is_array or way.is_alone or not _is_h5py(node):
+        if not is_array or state.is_single_array or not _is_h5py(node):
             raise
-        way.left_out.append(Skipped(str(node.name).strip("/"), error.message))
+        state.left_out.append(Skipped(str(node.name).strip("/"), error.message))
         return
-    way.copied += 1
+    state.copied += 1
 
 
-def _store(node: Any, dest: Any, name: str, way: _Way, *, there: Any, blocked: bool) -> None:
+def _store_member(
+    node: Any, dest: Any, name: str, state: _CopyState, *, existing: Any, blocked: bool
+) -> None:
     """Copy a node, and delete a node before that is in the way."""
-    if blocked and not way.dry_run:
+    if blocked and not state.dry_run:
         del dest[name]
     if not hasattr(node, "shape"):
-        _copy_group(node, dest, name, way, there=None if blocked else there)
-    elif not way.dry_run:
-        _copy_array(node, dest, name, way)
+        _copy_group(node, dest, name, state, existing=None if blocked else existing)
+    elif not state.dry_run:
+        _copy_array(node, dest, name, state)
 
 
-def _replace(node: Any, dest: Any, name: str, way: _Way) -> bool:
+def _replace_member(node: Any, dest: Any, name: str, state: _CopyState) -> bool:
     """Copy to the place of another node, if that can stay until the copy is complete."""
-    if not isinstance(dest, Group) or dest._copies is not None:
+    if not isinstance(dest, Group) or dest._consolidated is not None:
         return False
 
     form = dest._meta.zarr_format
 
     def build(store: Store) -> None:
         if hasattr(node, "shape"):
-            _copy_array(node, dest, name, way, store=store)
+            _copy_array(node, dest, name, state, store=store)
         else:
             group = create_group(store, zarr_format=form)
-            _copy_group(node, None, name, way, there=group)
+            _copy_group(node, None, name, state, existing=group)
 
-    at = join(dest.path, name)
-    return replace_node(dest._store, at, GroupMeta(form), build=build, within=dest.path)
+    path = join(dest.path, name)
+    return replace_node(dest._store, path, GroupMeta(form), build=build, within=dest.path)
 
 
-def _member(group: Any, name: str) -> Any:
-    found: Any = None
+def _get_member(group: Any, name: str) -> Any:
+    member: Any = None
     if group is not None and name in group:
-        found = group[name]
-    return found
+        member = group[name]
+    return member
 
 
-def _is_complete(node: Any, way: _Way) -> bool:
-    if way.if_exists != "skip_initialized" or not hasattr(node, "nchunks_initialized"):
+def _is_complete(node: Any, state: _CopyState) -> bool:
+    if state.if_exists != "skip_initialized" or not hasattr(node, "nchunks_initialized"):
         return False
     return bool(node.nchunks_initialized == node.nchunks)
 
 
-def _copy_group(node: Any, dest: Any, name: str, way: _Way, *, there: Any) -> None:
-    group: Any = there
-    if not way.dry_run:
+def _copy_group(node: Any, dest: Any, name: str, state: _CopyState, *, existing: Any) -> None:
+    group: Any = existing
+    if not state.dry_run:
         if group is None:
             group = dest.require_group(name)
-        if not way.without_attrs:
-            _copy_attributes(node, group, way)
+        if not state.without_attrs:
+            _copy_attributes(node, group, state)
     for child in sorted(node):
-        _copy(node[child], group, child, way)
+        _copy_member(node[child], group, child, state)
 
 
-def _copy_array(node: Any, dest: Any, name: str, way: _Way, *, store: Store | None = None) -> None:
+def _copy_array(
+    node: Any, dest: Any, name: str, state: _CopyState, *, store: Store | None = None
+) -> None:
     """Copy an array into a group; or to the root of a store, as the group would have it."""
     if _is_h5py(dest):
-        new = dest.create_dataset(name, **_settings_of_h5py(node, way.settings))
+        new = dest.create_dataset(name, **_h5py_settings(node, state.settings))
     else:
-        given = {"zarr_format": dest.zarr_format, **way.settings}
-        like = settings_like(node, given, whole=True)
+        settings = {"zarr_format": dest.zarr_format, **state.settings}
+        like = settings_like(node, settings, with_metadata=True)
         like.pop("attributes", None)
         if _is_h5py(node):
-            like |= _like_hdf5(node, given)
+            like |= _hdf5_settings(node, settings)
         if store is not None:
-            new = create_array(store, "", **dest._settings(like))
+            new = create_array(store, "", **dest._array_settings(like))
         elif isinstance(dest, Group):
             new = dest.create_array(name, **like)
         else:
-            new = _of_zarr(dest, name, like)
-    source, target = transfer.source_of(hdf5.dataset_of(node)), transfer.target_of(new)
+            new = _create_zarr_array(dest, name, like)
+    source, target = transfer.make_source(hdf5.wrap_dataset(node)), transfer.make_target(new)
     try:
-        transfer.run(source, target, transfer.plan_of(source, target))
+        transfer.execute_plan(source, target, transfer.plan_copy(source, target))
     except BaseException:
         if store is None:
             with suppress(Exception):  # the first error counts
                 del dest[name]
         raise
-    if not way.without_attrs:
-        _copy_attributes(node, new, way)
-    way.copied_bytes += prod(node.shape) * node.dtype.itemsize
+    if not state.without_attrs:
+        _copy_attributes(node, new, state)
+    state.copied_bytes += prod(node.shape) * node.dtype.itemsize
 
 
-def _of_zarr(dest: Any, name: str, like: dict[str, Any]) -> Any:
+def _create_zarr_array(dest: Any, name: str, like: dict[str, Any]) -> Any:
     """Create an array in a group of another Zarr library, by what all of them know."""
     known = ("shape", "dtype", "chunks", "fill_value")
-    told = {key: like[key] for key in known if key in like}
-    told["dtype"] = getattr(told["dtype"], "numpy", told["dtype"])
-    return dest.create_array(name, **told)
+    settings = {key: like[key] for key in known if key in like}
+    settings["dtype"] = getattr(settings["dtype"], "numpy", settings["dtype"])
+    return dest.create_array(name, **settings)
 
 
-def _settings_of_h5py(node: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def _h5py_settings(node: Any, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return what h5py is told of an array."""
     chunks: Any = getattr(node, "chunks", None)
-    plain = isinstance(chunks, tuple) and all(isinstance(length, int) for length in chunks)
-    small = plain and all(c <= max(n, 1) for c, n in zip(chunks, node.shape, strict=True))
-    told: dict[str, Any] = {"shape": node.shape, "dtype": node.dtype}
+    is_regular = isinstance(chunks, tuple) and all(isinstance(length, int) for length in chunks)
+    fits = is_regular and all(c <= max(n, 1) for c, n in zip(chunks, node.shape, strict=True))
+    settings: dict[str, Any] = {"shape": node.shape, "dtype": node.dtype}
     if node.shape:
-        told["chunks"] = chunks if small else True
+        settings["chunks"] = chunks if fits else True
     if _is_h5py(node):
         for name in ("compression", "compression_opts", "shuffle", "fletcher32", "scaleoffset"):
             if chunks is not None:
-                told[name] = getattr(node, name)
-        told |= {"fillvalue": node.fillvalue, "maxshape": node.maxshape}
+                settings[name] = getattr(node, name)
+        settings |= {"fillvalue": node.fillvalue, "maxshape": node.maxshape}
         if chunks is None:
-            told["chunks"] = None
+            settings["chunks"] = None
     else:
         if node.shape:
-            told |= {"compression": "gzip", "compression_opts": 1, "shuffle": True}
+            settings |= {"compression": "gzip", "compression_opts": 1, "shuffle": True}
         fill = getattr(node, "fill_value", None)
         if fill is not None and node.dtype.kind not in "OT":
-            told["fillvalue"] = fill
+            settings["fillvalue"] = fill
         if node.dtype.kind in "OT":
             from importlib import import_module
 
-            told["dtype"] = import_module("h5py").string_dtype()
-    return {**told, **given}
+            settings["dtype"] = import_module("h5py").string_dtype()
+    return {**settings, **overrides}
 
 
-def _copy_attributes(source: Any, target: Any, way: _Way) -> None:
+def _copy_attributes(source: Any, target: Any, state: _CopyState) -> None:
     with allow_copied_tokens(copied=not _is_h5py(source)):
-        target.attrs.update(_attributes(source, target, way))
+        target.attrs.update(_read_attributes(source, target, state))
 
 
-def _readable(source: Any, way: _Way) -> Any:
+def _readable_source(source: Any, state: _CopyState) -> Any:
     """Return a node with what can be copied of it."""
-    way.is_alone = hasattr(source, "shape")
+    state.is_single_array = hasattr(source, "shape")
     if not _is_h5py(source):
         return source
-    if way.is_alone:
-        hdf5.check(source)
-        return hdf5.dataset_of(source)
-    contents = hdf5.contents_of(source)
-    way.links, way.left_out = contents.links, contents.skipped
+    if state.is_single_array:
+        hdf5.check_copyable(source)
+        return hdf5.wrap_dataset(source)
+    contents = hdf5.read_contents(source)
+    state.links, state.left_out = contents.links, contents.skipped
     return contents.nodes[""]
 
 
-def _why_not(node: Any, dest: Any, name: str) -> str | None:
+def _reason_not_storable(node: Any, dest: Any, name: str) -> str | None:
     """Return why a node of h5py cannot be stored in a group of Zarr."""
     if not _is_h5py(node) or not isinstance(dest, Group):
         return None
-    return hdf5.why_not_storable(name, node, 3 if dest.zarr_format == 3 else 2)
+    return hdf5.reason_not_storable(name, node, 3 if dest.zarr_format == 3 else 2)
 
 
-def _attributes(node: Any, new: Any, way: _Way) -> dict[str, Any]:
+def _read_attributes(node: Any, new: Any, state: _CopyState) -> dict[str, Any]:
     """Return the attributes of a node as its copy has them."""
     if isinstance(node, Array | Group):
         return dict(node.attrs)
-    skip = skip_attribute(way.left_out, str(getattr(node, "name", None) or "").strip("/"))
+    skip = skip_attribute(state.left_out, str(getattr(node, "name", None) or "").strip("/"))
     if _is_h5py(new):
-        return netcdf.copied_attributes(node, skip)
+        return netcdf.convert_attributes(node, skip)
     if not hasattr(node, "shape"):
         return netcdf.group_attributes(node, skip)
     zarr_format = getattr(new, "zarr_format", None) or new.metadata.zarr_format
-    return netcdf.array_attributes(node, new.dtype, zarr_format, skip, is_alone=way.is_alone)
+    return netcdf.array_attributes(
+        node, new.dtype, zarr_format, skip, is_single_array=state.is_single_array
+    )
 
 
-def _like_hdf5(node: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def _hdf5_settings(node: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a dataset that have another form in HDF5."""
-    zarr_format = given["zarr_format"]
+    zarr_format = settings["zarr_format"]
     like: dict[str, Any] = {}
     if zarr_format == 3:
-        like["dimension_names"] = netcdf.dimension_names_of(node)
-    if netcdf.is_netcdf(node) and not {"fill_value", "fillvalue"} & set(given):
-        like["fill_value"] = netcdf.fill_value_of(node, zarr_format)
-    return {**like, **given}
+        like["dimension_names"] = netcdf.read_dimension_names(node)
+    if netcdf.is_netcdf(node) and not {"fill_value", "fillvalue"} & set(settings):
+        like["fill_value"] = netcdf.read_fill_value(node, zarr_format)
+    return {**like, **settings}
 
 
 def _is_h5py(node: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The work of a copy, node by node: chunks as they are stored, or read and written anew."""
+"""The copy of one node: raw chunks, or elements that are decoded and encoded."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tessarr import transfer
-from tessarr.array import bind
+from tessarr.array import bind_array
 from tessarr.copying.report import Skipped
-from tessarr.copying.source import Stored
-from tessarr.copying.two_pass import pieces_for
+from tessarr.copying.source import StoredSource
+from tessarr.copying.two_pass import plan_intermediate
 from tessarr.errors import ArgumentError, DataError
 from tessarr.flow import create, edit
-from tessarr.flow.open import find
+from tessarr.flow.open import find_node
 from tessarr.flow.run import run_flow
 from tessarr.format.node_path import join
 from tessarr.metadata.node import ArrayMeta
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tessarr.copying.journal import Journal
-    from tessarr.copying.plan import Step
-    from tessarr.copying.source import Origin
+    from tessarr.copying.plan import CopyStep
+    from tessarr.copying.source import CopySource
     from tessarr.store import Store
 
-__all__ = ["Work"]
+__all__ = ["NodeCopier"]
 
-_SELDOM: Final = 2.0
+_TWO_PASS_DECODES: Final = 2.0
 """Two steps cost as much as this many decodes of each chunk, or less."""
 
-_MOST_CELLS: Final = 1 << 26
+_MAX_CELLS: Final = 1 << 26
 
 
 @dataclass(slots=True)
-class Work:
+class NodeCopier:
     """Does what is to be done for nodes, and tells how far it is.
 
     Parameters
@@ -58,7 +58,7 @@ class Work:
         Told the bytes that are done, and `total`.
     """
 
-    origin: Origin
+    origin: CopySource
     goal: Store
     path: str
     memory_bytes: int
@@ -67,68 +67,70 @@ class Work:
     total: int = 0
     done: int = 0
 
-    def decodes(self, step: Step) -> float:
+    def count_decodes(self, step: CopyStep) -> float:
         """Return how often a chunk of the source is read, on average."""
         if step.as_stored or not isinstance(step.new, ArrayMeta):
             return 1.0
-        _, _, plan = self._planned(step, step.new)
-        often = self._in_two_steps(plan, step.new)
+        _, _, plan = self._plan_copy(step, step.new)
+        often = self._needs_two_passes(plan, step.new)
         return 1.0 if often else plan.decodes
 
-    def do(self, step: Step, journal: Journal) -> None:
+    def copy_node(self, step: CopyStep, journal: Journal) -> None:
         """Copy one node."""
-        at = join(self.path, step.name) if step.name else self.path
+        path = join(self.path, step.name) if step.name else self.path
         before = self.done
-        if not self._is_there(at, step):
-            if self._copy_elements(step, at, journal):
-                within = None if at == self.path else self.path
-                run_flow(create.create(at, step.new, within=within), self.goal)
+        if not self._is_complete(path, step):
+            if self._copy_elements(step, path, journal):
+                within = None if path == self.path else self.path
+                run_flow(create.create_node(path, step.new, within=within), self.goal)
                 journal.forget(step.name)  # its metadata says that it is complete
             journal.save(now=True)
-        self._tell(before + step.size_bytes - self.done)
+        self._report_progress(before + step.size_bytes - self.done)
 
-    def _copy_elements(self, step: Step, at: str, journal: Journal) -> bool:
+    def _copy_elements(self, step: CopyStep, path: str, journal: Journal) -> bool:
         """Copy the elements of an array; return whether that is possible.
 
         An array of an HDF5 file that cannot be read, or has an element that cannot be stored, is
         left out and reported: the file may have others.
         """
         if step.as_stored:
-            self._move(step, at, journal)
+            self._copy_raw_chunks(step, path, journal)
         elif isinstance(step.new, ArrayMeta):
             try:
                 self._recode(step, step.new, journal)
             except (DataError, ArgumentError) as error:
-                if not step.name or isinstance(self.origin, Stored):
+                if not step.name or isinstance(self.origin, StoredSource):
                     raise
                 self.origin.skipped.append(Skipped(step.name, error.message))
-                run_flow(edit.delete(at), self.goal)
+                run_flow(edit.delete_node(path), self.goal)
                 journal.forget(step.name)
                 return False
         return True
 
-    def _is_there(self, at: str, step: Step) -> bool:
+    def _is_complete(self, path: str, step: CopyStep) -> bool:
         """Tell whether a node is complete: it is when it has a document."""
-        found = run_flow(find(at, zarr_format=step.new.zarr_format), self.goal)
-        return found is not None
+        meta = run_flow(find_node(path, zarr_format=step.new.zarr_format), self.goal)
+        return meta is not None
 
-    def _move(self, step: Step, at: str, journal: Journal) -> None:
+    def _copy_raw_chunks(self, step: CopyStep, target_path: str, journal: Journal) -> None:
         old, new = step.old, step.new
-        assert isinstance(self.origin, Stored)
+        assert isinstance(self.origin, StoredSource)
         assert isinstance(new, ArrayMeta)
         source = join(self.origin.path, step.name) if step.name else self.origin.path
-        pairs = transfer.renamed(self.origin.keys_of(step.name), source, old, at, new)
+        pairs = transfer.map_chunk_keys(
+            self.origin.keys_of(step.name), source, old, target_path, new
+        )
         runs = journal.runs(step.name, len(pairs), "as stored")
         share = step.size_bytes // max(len(pairs), 1)
 
         def done(number: int) -> None:
             runs.add(number)
             journal.save()
-            self._tell(share)
+            self._report_progress(share)
 
         missing = list(runs.missing(len(pairs)))
-        self._tell(share * (len(pairs) - len(missing)))
-        transfer.move(
+        self._report_progress(share * (len(pairs) - len(missing)))
+        transfer.copy_values(
             self.origin.store,
             self.goal,
             pairs,
@@ -137,46 +139,50 @@ class Work:
             done=done,
         )
 
-    def _recode(self, step: Step, new: ArrayMeta, journal: Journal) -> None:
-        source, target, plan = self._planned(step, new)
-        if not self._in_two_steps(plan, new):
+    def _recode(self, step: CopyStep, new: ArrayMeta, journal: Journal) -> None:
+        source, target, plan = self._plan_copy(step, new)
+        if not self._needs_two_passes(plan, new):
             self._transfer(step, new, source, target, plan, journal)
             return
         with TemporaryDirectory(prefix="tessarr-", dir=self.scratch) as folder:
-            pieces = pieces_for(
+            intermediate_meta = plan_intermediate(
                 target.shape, new.data_type, source.cuts(), target.cuts(), self.memory_bytes // 3
             )
-            held = bind(pieces, LocalStore(folder), "", read_only=False)
-            goal = transfer.target_of(held)
-            transfer.run(source, goal, transfer.plan_of(source, goal, self.memory_bytes))
-            source = transfer.source_of(held)
-            plan = transfer.plan_of(source, target, self.memory_bytes)
+            intermediate = bind_array(intermediate_meta, LocalStore(folder), "", read_only=False)
+            intermediate_target = transfer.make_target(intermediate)
+            transfer.execute_plan(
+                source,
+                intermediate_target,
+                transfer.plan_copy(source, intermediate_target, self.memory_bytes),
+            )
+            source = transfer.make_source(intermediate)
+            plan = transfer.plan_copy(source, target, self.memory_bytes)
             self._transfer(step, new, source, target, plan, journal)
 
-    def _planned(
-        self, step: Step, new: ArrayMeta
+    def _plan_copy(
+        self, step: CopyStep, new: ArrayMeta
     ) -> tuple[transfer.Source, transfer.Target, transfer.Plan]:
-        at = join(self.path, step.name) if step.name else self.path
+        path = join(self.path, step.name) if step.name else self.path
         array = self.origin.array(step.name, step.old)
-        source = transfer.source_of(array, ranges=step.ranges)
-        target = transfer.target_of(bind(new, self.goal, at, read_only=False))
-        return source, target, transfer.plan_of(source, target, self.memory_bytes)
+        source = transfer.make_source(array, ranges=step.ranges)
+        target = transfer.make_target(bind_array(new, self.goal, path, read_only=False))
+        return source, target, transfer.plan_copy(source, target, self.memory_bytes)
 
-    def _in_two_steps(self, plan: transfer.Plan, new: ArrayMeta) -> bool:
+    def _needs_two_passes(self, plan: transfer.Plan, new: ArrayMeta) -> bool:
         fixed = new.data_type.elements is None
-        return self.scratch is not None and fixed and plan.decodes > _SELDOM
+        return self.scratch is not None and fixed and plan.decodes > _TWO_PASS_DECODES
 
     def _transfer(  # noqa: PLR0917 (of what `_recode` has)
         self,
-        step: Step,
+        step: CopyStep,
         new: ArrayMeta,
         source: transfer.Source,
         target: transfer.Target,
         plan: transfer.Plan,
         journal: Journal,
     ) -> None:
-        cut = hashlib.sha256(repr(plan.cuts).encode()).hexdigest()[:16]
-        runs = journal.runs(step.name, plan.count, cut)
+        plan_hash = hashlib.sha256(repr(plan.cuts).encode()).hexdigest()[:16]
+        runs = journal.runs(step.name, plan.count, plan_hash)
         item_bytes = new.data_type.item_bytes
 
         def size_of(number: int) -> int:
@@ -185,47 +191,47 @@ class Work:
         def done(number: int) -> None:
             runs.add(number)
             journal.save()
-            self._tell(size_of(number))
+            self._report_progress(size_of(number))
 
         missing = list(runs.missing(plan.count))
-        self._tell(step.size_bytes - sum(map(size_of, missing)))
-        numbers = _not_empty(self.origin, step, new, plan, missing)
-        transfer.run(source, target, plan, numbers=numbers, done=done)
+        self._report_progress(step.size_bytes - sum(map(size_of, missing)))
+        numbers = _select_stored_regions(self.origin, step, new, plan, missing)
+        transfer.execute_plan(source, target, plan, numbers=numbers, done=done)
 
-    def _tell(self, more_bytes: int) -> None:
+    def _report_progress(self, more_bytes: int) -> None:
         self.done += more_bytes
         if self.progress is not None:
             self.progress(self.done, self.total)
 
 
-def _not_empty(
-    origin: Origin, step: Step, new: ArrayMeta, plan: transfer.Plan, numbers: list[int]
+def _select_stored_regions(
+    origin: CopySource, step: CopyStep, new: ArrayMeta, plan: transfer.Plan, numbers: list[int]
 ) -> Iterable[int]:
     """Return the regions in which a chunk of the source is stored; the others are fill."""
     old = step.old
     if (
-        not isinstance(origin, Stored)
+        not isinstance(origin, StoredSource)
         or old.fill_value is None
         or old.storage_transformers
         or old.data_type.item_bytes != new.data_type.item_bytes
         or old.fill_value != new.fill_value
         or old.data_type.numpy != new.data_type.numpy
-        or prod(old.grid_shape) > _MOST_CELLS
+        or prod(old.grid_shape) > _MAX_CELLS
         or any(start or step_ != 1 for start, step_, _ in step.ranges)
         or current().write_empty_chunks
     ):
         return numbers
     stored = np.zeros(old.grid_shape, bool)
     path = join(origin.path, step.name) if step.name else origin.path
-    cells = [cell for _, cell in transfer.chunk_keys(origin.keys_of(step.name), path, old)]
+    cells = [cell for _, cell in transfer.find_chunk_keys(origin.keys_of(step.name), path, old)]
     if cells:
         stored[tuple(np.array(cells).T)] = True
 
     def is_stored(number: int) -> bool:
         bounds = zip(plan.region(number), old.chunk_grid.cuts, strict=True)
-        place = tuple(
+        region = tuple(
             slice(cuts.cell(start), cuts.cell(stop - 1) + 1) for (start, stop), cuts in bounds
         )
-        return bool(stored[place].any())
+        return bool(stored[region].any())
 
     return [number for number in numbers if is_stored(number)]

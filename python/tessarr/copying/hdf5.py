@@ -24,14 +24,14 @@ __all__ = [
     "Contents",
     "Dataset",
     "Group",
-    "check",
-    "contents_of",
-    "dataset_of",
+    "check_copyable",
     "open_file",
-    "why_not",
+    "read_contents",
+    "reason_not_copyable",
+    "wrap_dataset",
 ]
 
-_MOST_LINKED: Final = 10_000
+_MAX_LINKED: Final = 10_000
 """So many nodes are copied through links: links in linked groups multiply their targets."""
 
 
@@ -95,27 +95,27 @@ class Contents:
     @cached_property
     def names(self) -> dict[str, list[str]]:
         """The names of the members of each group, by its path."""
-        found: dict[str, list[str]] = {"": []}
+        names_by_group: dict[str, list[str]] = {"": []}
         for path in filter(None, self.nodes):
             parent, name = split(path)
-            found.setdefault(parent, []).append(name)
-        return found
+            names_by_group.setdefault(parent, []).append(name)
+        return names_by_group
 
 
-def contents_of(group: Any) -> Contents:
+def read_contents(group: Any) -> Contents:
     """Return all that is below a group; of h5py, or of another library with its interface.
 
     The group itself has the path "".
     """
-    found = Contents()
-    found.nodes[""] = Group(group, found) if _is_h5py(group) else group
-    walk = _Walk(found)
-    walk.visit(group, "", (), linked=False)
-    return found
+    contents = Contents()
+    contents.nodes[""] = Group(group, contents) if _is_h5py(group) else group
+    reader = _ContentsReader(contents)
+    reader.visit(group, "", (), linked=False)
+    return contents
 
 
 @dataclass(slots=True)
-class _Walk:
+class _ContentsReader:
     """Visits the members of groups and notes what it finds."""
 
     found: Contents
@@ -131,62 +131,62 @@ class _Walk:
                 link = group.get(name, getlink=True) if _is_h5py(group) else None
                 child = group.get(name)
             except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:
-                self._skip(_joined(path, name), f"HDF5 cannot open it: {error}")
+                self._skip(_join_path(path, name), f"HDF5 cannot open it: {error}")
                 continue
-            at = _joined(path, netcdf.member_name(name, child))
-            kind, target = _described(link)
+            child_path = _join_path(path, netcdf.member_name(name, child))
+            kind, target = _describe_link(link)
             if child is None:
                 article = "an" if kind == "external" else "a"
-                self._skip(at, f"{article} {kind} link to {target}, which does not exist")
+                self._skip(child_path, f"{article} {kind} link to {target}, which does not exist")
             elif _is_array(child) or hasattr(child, "keys"):
-                self._visit_child(child, at, above, kind, target, linked=linked)
+                self._visit_child(child, child_path, above, kind, target, linked=linked)
 
     def _visit_child(
-        self, child: Any, at: str, above: tuple[Any, ...], kind: str, target: str, *, linked: bool
+        self, child: Any, path: str, above: tuple[Any, ...], kind: str, target: str, *, linked: bool
     ) -> None:
         is_array = _is_array(child)
         if not is_array and child in above:
             holder = above[above.index(child)].name
-            self._skip(at, f"a link to {holder}, a group that holds it")
+            self._skip(path, f"a link to {holder}, a group that holds it")
             return
         if is_array and netcdf.is_bare_dimension(child):
             self.found.has_bare_dimensions = True
             return
-        reason = why_not(child) if is_array else None
+        reason = reason_not_copyable(child) if is_array else None
         if reason is not None:
-            self._skip(at, reason)
+            self._skip(path, reason)
             return
         if kind == "hard" and not linked:
-            first = self.seen.setdefault(child, f"/{at}")
-            kind, target = ("", "") if first == f"/{at}" else ("hard", first)
+            first = self.seen.setdefault(child, f"/{path}")
+            kind, target = ("", "") if first == f"/{path}" else ("hard", first)
         elif kind == "hard":
             kind = ""
-        if (linked or kind) and not self._may_follow(at):
+        if (linked or kind) and not self._may_follow(path):
             return
         if kind:
-            self.found.links.append(CopiedLink(at, kind, target))
-        self.found.nodes[at] = self._wrapped(child, at)
+            self.found.links.append(CopiedLink(path, kind, target))
+        self.found.nodes[path] = self._wrap(child, path)
         if not is_array:
-            self.visit(child, at, above, linked=linked or bool(kind))
+            self.visit(child, path, above, linked=linked or bool(kind))
 
-    def _wrapped(self, child: Any, at: str) -> Any:
+    def _wrap(self, child: Any, path: str) -> Any:
         if not _is_h5py(child):
             return child
         if _is_array(child):
             return Dataset(child, self.lengths, self.found)
-        return Group(child, self.found, at)
+        return Group(child, self.found, path)
 
-    def _may_follow(self, at: str) -> bool:
+    def _may_follow(self, path: str) -> bool:
         self.linked += 1
-        if self.linked > _MOST_LINKED:
-            self._skip(at, f"links lead to more than {_MOST_LINKED:,} nodes")
-        return self.linked <= _MOST_LINKED
+        if self.linked > _MAX_LINKED:
+            self._skip(path, f"links lead to more than {_MAX_LINKED:,} nodes")
+        return self.linked <= _MAX_LINKED
 
     def _skip(self, path: str, reason: str) -> None:
         self.found.skipped.append(Skipped(path, reason))
 
 
-def _joined(path: str, name: str) -> str:
+def _join_path(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
 
 
@@ -198,14 +198,14 @@ def _is_h5py(node: Any) -> bool:
     return type(node).__module__.partition(".")[0] == "h5py"
 
 
-def _described(link: Any) -> tuple[str, str]:
+def _describe_link(link: Any) -> tuple[str, str]:
     """Return the kind of a link and what it names."""
     if hasattr(link, "filename"):
         return "external", f"{link.filename}:{link.path}"
     return ("soft", str(link.path)) if hasattr(link, "path") else ("hard", "")
 
 
-def why_not(array: Any) -> str | None:
+def reason_not_copyable(array: Any) -> str | None:
     """Return why a dataset cannot be copied; None if it can."""
     try:
         dtype = array.dtype
@@ -218,7 +218,7 @@ def why_not(array: Any) -> str | None:
     return _missing_filter(array) if _is_h5py(array) else None
 
 
-def why_not_storable(
+def reason_not_storable(
     path: str, node: Any, zarr_format: ZarrFormat, dtype: Any = None
 ) -> str | None:
     """Return why Zarr cannot store a node; None if it can.
@@ -249,9 +249,9 @@ def why_not_storable(
     return None
 
 
-def check(array: Any) -> None:
+def check_copyable(array: Any) -> None:
     """Check that an array can be copied."""
-    reason = why_not(array)
+    reason = reason_not_copyable(array)
     if reason is not None:
         name = str(getattr(array, "name", ""))
         raise UnsupportedError(
@@ -279,23 +279,25 @@ def _missing_filter(array: Any) -> str | None:
 
     h5z = import_module("h5py.h5z")
     pipeline = array.id.get_create_plist()
-    for at in range(pipeline.get_nfilters()):
-        number, _, _, name = pipeline.get_filter(at)
+    for index in range(pipeline.get_nfilters()):
+        number, _, _, name = pipeline.get_filter(index)
         if not h5z.filter_avail(number) and find_spec("hdf5plugin") is not None:
             import_module("hdf5plugin")
         if not h5z.filter_avail(number):
-            shown = name.decode("utf-8", "replace").partition(";")[0]
-            return f"the HDF5 filter {number} ({shown}) is not installed: pip install hdf5plugin"
+            filter_name = name.decode("utf-8", "replace").partition(";")[0]
+            return (
+                f"the HDF5 filter {number} ({filter_name}) is not installed: pip install hdf5plugin"
+            )
     return None
 
 
-def dataset_of(array: Any) -> Any:
+def wrap_dataset(array: Any) -> Any:
     """Return a dataset of h5py as a source of a copy; an array of another library as it is."""
     return Dataset(array) if _is_h5py(array) else array
 
 
 class Group:
-    """A group of h5py with the members that can be copied, as `contents_of` finds them.
+    """A group of h5py with the members that can be copied, as `read_contents` finds them.
 
     Parameters
     ----------
@@ -317,7 +319,7 @@ class Group:
     @property
     def in_netcdf(self) -> bool:
         """Whether it is in a netCDF file."""
-        return netcdf.names_netcdf(self.source.file) or self.contents.in_netcdf
+        return netcdf.is_netcdf_file(self.source.file) or self.contents.in_netcdf
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.source, name)
@@ -326,7 +328,7 @@ class Group:
         return iter(self.contents.names.get(self.path, ()))
 
     def __getitem__(self, name: str) -> Any:
-        return self.contents.nodes[_joined(self.path, name)]
+        return self.contents.nodes[_join_path(self.path, name)]
 
 
 class Dataset:
@@ -362,7 +364,7 @@ class Dataset:
         """Whether it is in a netCDF file."""
         if self.contents is None:
             return netcdf.is_netcdf(self.source)
-        named = netcdf.names_netcdf(self.source.file) or self.contents.in_netcdf
+        named = netcdf.is_netcdf_file(self.source.file) or self.contents.in_netcdf
         return named or netcdf.has_scales(self.source)
 
     def __getattr__(self, name: str) -> Any:
@@ -402,10 +404,10 @@ def _full_shape(dataset: Any, lengths: dict[Any, int]) -> tuple[int, ...]:
         scales = [dataset] if dataset.ndim == 1 else [None] * dataset.ndim
     else:
         scales = [dimension[0] if len(dimension) else None for dimension in dataset.dims]
-    found = list(shape)
-    for axis, (most, scale) in enumerate(zip(dataset.maxshape, scales, strict=True)):
-        if most is None and scale is not None and scale.ndim == 1:
+    full_shape = list(shape)
+    for axis, (max_length, scale) in enumerate(zip(dataset.maxshape, scales, strict=True)):
+        if max_length is None and scale is not None and scale.ndim == 1:
             if scale not in lengths:
                 lengths[scale] = netcdf.dimension_length(scale)
-            found[axis] = max(found[axis], lengths[scale])
-    return tuple(found)
+            full_shape[axis] = max(full_shape[axis], lengths[scale])
+    return tuple(full_shape)

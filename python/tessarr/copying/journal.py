@@ -1,11 +1,10 @@
-"""What is known of a copy while it goes on, so that an interrupted one can be resumed.
+"""The journal of a copy, with which an interrupted copy can be resumed.
 
-The journal is a document beside the target, under a key that no format gives a meaning. It
-states what is copied (a hash of the keys, sizes and times of the source), what it becomes (a hash
-of the new metadata and of what is selected), and which pieces are stored. A piece is noted
-only when the store has it; a piece that was stored and not noted is stored again. The documents
-of arrays are stored when all of their chunks are, and the journal is deleted last: so what looks
-like an array is complete.
+The journal is a document beside the target, under a key that has no meaning in any format. It
+states the source (a hash of its keys, sizes and times), the target (a hash of the new metadata
+and of the selection), and the stored pieces. A piece is recorded only when the store has it; a
+piece that was stored and not recorded is stored again. The documents of an array are stored after
+all of its chunks, and the journal is deleted last: so an array with a document is complete.
 """
 
 from __future__ import annotations
@@ -82,26 +81,26 @@ class Journal:
         if document is None:
             self.begin()
             return
-        found, _ = _json.load(document, what=f"journal {self._key!r}")
-        if not isinstance(found, dict) or not isinstance(found.get("done"), dict):
+        state, _ = _json.load(document, what=f"journal {self._key!r}")
+        if not isinstance(state, dict) or not isinstance(state.get("done"), dict):
             raise MetadataError(f"{self._key!r} is no journal of a copy", key=self._key)
-        for name, what in (
+        for name, reason in (
             ("tessarr_copy", "it was begun by another version of Tessarr"),
             ("source", "the source has changed since, or is another one"),
             ("settings", "it was begun with other settings"),
         ):
-            if found.get(name) != self._state[name] or found.get(name) is None:
+            if state.get(name) != self._state[name] or state.get(name) is None:
                 raise ArgumentError(
-                    f"cannot resume the copy of {self._key!r}: {what}; give overwrite=True to "
+                    f"cannot resume the copy of {self._key!r}: {reason}; give overwrite=True to "
                     "begin anew"
                 )
-        self._state["done"] = found["done"]
+        self._state["done"] = state["done"]
 
-    def runs(self, path: str, pieces: int, cut: str) -> _Runs:
+    def runs(self, path: str, pieces: int, cut: str) -> _IndexRanges:
         """Return which pieces of an array are stored; none, if it was cut in other ones."""
         name = f"{path}:{pieces}:{cut}"
         done: dict[str, list[list[int]]] = self._state["done"]
-        return _Runs(done.setdefault(name, []))
+        return _IndexRanges(done.setdefault(name, []))
 
     def forget(self, path: str) -> None:
         """Forget which pieces of an array are stored: all of them, or none any more."""
@@ -123,12 +122,12 @@ class Journal:
         return json.dumps(self._state).encode()
 
 
-class _Runs:
+class _IndexRanges:
     """Numbers, as the runs in which they follow each other.
 
     Examples
     --------
-    >>> runs = _Runs([[0, 2]])
+    >>> runs = _IndexRanges([[0, 2]])
     >>> for number in (4, 2, 3):
     ...     runs.add(number)
     >>> runs.runs, list(runs.missing(7))
@@ -142,22 +141,22 @@ class _Runs:
         """Add a number."""
         runs = self.runs
         # Numbers come nearly in order: the last runs are those that matter.
-        place = len(runs)
-        while place and runs[place - 1][0] > number:
-            place -= 1
-        runs.insert(place, [number, number + 1])
-        for left in (place, place - 1):
-            if 0 <= left < len(runs) - 1 and runs[left][1] >= runs[left + 1][0]:
-                runs[left][1] = max(runs[left][1], runs[left + 1][1])
-                del runs[left + 1]
+        index = len(runs)
+        while index and runs[index - 1][0] > number:
+            index -= 1
+        runs.insert(index, [number, number + 1])
+        for index_ in (index, index - 1):
+            if 0 <= index_ < len(runs) - 1 and runs[index_][1] >= runs[index_ + 1][0]:
+                runs[index_][1] = max(runs[index_][1], runs[index_ + 1][1])
+                del runs[index_ + 1]
 
     def missing(self, count: int) -> Iterable[int]:
         """Yield the numbers below `count` that are not there."""
-        at = 0
+        next_number = 0
         for start, stop in self.runs:
-            yield from range(at, min(start, count))
-            at = stop
-        yield from range(at, count)
+            yield from range(next_number, min(start, count))
+            next_number = stop
+        yield from range(next_number, count)
 
 
 def fingerprint(store: Store, prefix: str, keys: Iterable[str]) -> str:
@@ -167,17 +166,17 @@ def fingerprint(store: Store, prefix: str, keys: Iterable[str]) -> str:
     """
     import os
 
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     folder = store.path if isinstance(store, LocalStore) else None
     for key in keys:
         if folder is None:
-            known = f"{store.size(key)}"
+            status_text = f"{store.size(key)}"
         else:
             try:
                 status = os.stat(f"{folder}/{key}")  # noqa: PTH116 (once for each chunk)
             except FileNotFoundError:
-                known = "gone"
+                status_text = "gone"
             else:
-                known = f"{status.st_size} {status.st_mtime_ns}"
-        found.update(f"{key[len(prefix) :]}\0{known}\0".encode("utf-8", "surrogateescape"))
-    return found.hexdigest()
+                status_text = f"{status.st_size} {status.st_mtime_ns}"
+        digest.update(f"{key[len(prefix) :]}\0{status_text}\0".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()

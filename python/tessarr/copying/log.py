@@ -1,4 +1,4 @@
-"""Where the functions that copy write what they do."""
+"""Logs of the copy functions: a function, a file, or an object with ``write``."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tessarr.store.paths import expand_user
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-__all__ = ["LogLike", "log_to", "summary"]
+__all__ = ["LogLike", "format_summary", "open_log"]
 
 LogLike: TypeAlias = "Callable[[str], object] | str | os.PathLike[str] | Any | None"
 """A function that is given lines, the path of a file, an object with ``write``, or None."""
 
 
 @contextmanager
-def log_to(log: LogLike) -> Generator[Callable[[str], object]]:
+def open_log(log: LogLike) -> Generator[Callable[[str], object]]:
     """Yield a function that writes a line.
 
     Examples
     --------
-    >>> with log_to(print) as say:
-    ...     say("copy a")
+    >>> with open_log(print) as log_line:
+    ...     log_line("copy a")
     copy a
     """
     if log is None:
@@ -34,7 +34,7 @@ def log_to(log: LogLike) -> Generator[Callable[[str], object]]:
     elif callable(log):
         yield log
     elif isinstance(log, str | os.PathLike):
-        with _opened(log) as file:
+        with _open_log(log) as file:
             yield lambda line: file.write(f"{line}\n")
     elif hasattr(log, "write"):
         yield lambda line: log.write(f"{line}\n")
@@ -42,7 +42,7 @@ def log_to(log: LogLike) -> Generator[Callable[[str], object]]:
         raise ArgumentError(f"log={log!r} is no function, no path, and nothing to write to")
 
 
-def _opened(log: str | os.PathLike[str]) -> TextIO:
+def _open_log(log: str | os.PathLike[str]) -> TextIO:
     try:
         return Path(expand_user(log)).open("w", encoding="utf-8")
     except OSError as error:
@@ -53,12 +53,12 @@ def _opened(log: str | os.PathLike[str]) -> TextIO:
         raise ArgumentError(f"cannot write log {log!r}: {error}") from error
 
 
-def summary(copied: int, skipped: int, copied_bytes: int | None) -> str:
+def format_summary(copied: int, skipped: int, copied_bytes: int | None) -> str:
     """Return the last line of a log; without bytes it tells of what was only tried.
 
     Examples
     --------
-    >>> summary(3, 0, 800)
+    >>> format_summary(3, 0, 800)
     'all done: 3 copied, 0 skipped, 800 bytes copied'
     """
     counts = f"{copied:,} copied, {skipped:,} skipped"

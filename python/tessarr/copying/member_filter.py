@@ -1,4 +1,4 @@
-"""Which members of a group a copy takes: patterns that include and exclude paths."""
+"""Patterns that include members of a group in a copy, or exclude them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tessarr.format.node_path import ancestors
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["EVERYTHING", "Choice"]
+__all__ = ["ALL_MEMBERS", "MemberFilter"]
 
 _Node = TypeVar("_Node")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class MemberFilter:
     """Patterns of paths.
 
     A pattern matches the last names of a path: ``ref`` matches ``ref`` and ``a/ref``. With a slash
@@ -35,8 +35,8 @@ class Choice:
 
     Examples
     --------
-    >>> choice = Choice.of(include="run*", exclude=["raw", "/run2"])
-    >>> [path for path in ("run1/a", "run1/raw/x", "run2/a", "b") if choice.takes(path)]
+    >>> member_filter = MemberFilter.from_patterns(include="run*", exclude=["raw", "/run2"])
+    >>> list(filter(member_filter.is_included, ["run1/a", "run1/raw/x", "run2/a", "b"]))
     ['run1/a']
     """
 
@@ -44,7 +44,9 @@ class Choice:
     exclude: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, include: str | Iterable[str] | None, exclude: str | Iterable[str] | None) -> Choice:
+    def from_patterns(
+        cls, include: str | Iterable[str] | None, exclude: str | Iterable[str] | None
+    ) -> MemberFilter:
         """Return a choice of what a user gives: patterns, one or several.
 
         Raises
@@ -52,15 +54,15 @@ class Choice:
         ArgumentError
             If one of them is no text, or empty.
         """
-        return cls(_patterns("include", include), _patterns("exclude", exclude))
+        return cls(_parse_patterns("include", include), _parse_patterns("exclude", exclude))
 
-    def takes(self, path: str) -> bool:
+    def is_included(self, path: str) -> bool:
         """Tell whether a copy takes what is at a path."""
         if self.include and not _matches(self.include, path):
             return False
         return not _matches(self.exclude, path)
 
-    def among(self, nodes: Mapping[str, _Node]) -> dict[str, _Node]:
+    def select_nodes(self, nodes: Mapping[str, _Node]) -> dict[str, _Node]:
         """Return the nodes that a copy takes, with the groups that hold them.
 
         Parameters
@@ -75,56 +77,58 @@ class Choice:
         """
         if not self.include and not self.exclude:
             return dict(nodes)
-        taken = {path for path in nodes if path and self.takes(path)}
-        if self.include and not taken:
-            shown = ", ".join(map(repr, self.include))
-            raise ArgumentError(f"include={shown}: no array or group of the source matches")
-        holders = {above for path in taken for above in ancestors(path)}
-        return {path: nodes[path] for path in nodes if not path or path in taken | holders}
+        included = {path for path in nodes if path and self.is_included(path)}
+        if self.include and not included:
+            patterns = ", ".join(map(repr, self.include))
+            raise ArgumentError(f"include={patterns}: no array or group of the source matches")
+        holders = {above for path in included for above in ancestors(path)}
+        return {path: nodes[path] for path in nodes if not path or path in included | holders}
 
 
-EVERYTHING = Choice()
+ALL_MEMBERS = MemberFilter()
 """The choice of all nodes."""
 
 
-def _patterns(name: str, given: Any) -> tuple[str, ...]:
-    patterns = (given,) if isinstance(given, str) else given
+def _parse_patterns(name: str, value: Any) -> tuple[str, ...]:
+    patterns = (value,) if isinstance(value, str) else value
     if patterns is None:
         return ()
-    found = tuple(patterns) if isinstance(patterns, Iterable) else (patterns,)
-    for pattern in found:
+    result = tuple(patterns) if isinstance(patterns, Iterable) else (patterns,)
+    for pattern in result:
         if not isinstance(pattern, str) or not pattern.strip("/"):
             raise ArgumentError(
-                f"{name}={given!r}: a pattern of paths is a text such as 'run*/raw'"
+                f"{name}={value!r}: a pattern of paths is a text such as 'run*/raw'"
             )
-    return found
+    return result
 
 
 def _matches(patterns: tuple[str, ...], path: str) -> bool:
     """Tell whether a path, or that of a group above it, matches one of some patterns."""
     names = path.split("/")
     return any(
-        _fits(_parts(pattern), names[:count])
+        _matches_names(_split_pattern(pattern), names[:count])
         for pattern in patterns
         for count in range(1, len(names) + 1)
     )
 
 
-def _parts(pattern: str) -> list[str]:
+def _split_pattern(pattern: str) -> list[str]:
     parts = [part for part in pattern.split("/") if part]
     return parts if pattern.startswith("/") else ["**", *parts]
 
 
-def _fits(parts: list[str], names: list[str]) -> bool:
+def _matches_names(parts: list[str], names: list[str]) -> bool:
     """Tell whether names match the parts of a pattern.
 
     Examples
     --------
-    >>> _fits(["**", "a", "**", "d*"], ["x", "a", "b", "c", "data"]), _fits(["a"], ["x", "a"])
-    (True, False)
+    >>> _matches_names(["**", "a", "**", "d*"], ["x", "a", "b", "c", "data"])
+    True
+    >>> _matches_names(["a"], ["x", "a"])
+    False
     """
     if not parts:
         return not names
     if parts[0] == "**":
-        return any(_fits(parts[1:], names[at:]) for at in range(len(names) + 1))
-    return bool(names) and fnmatchcase(names[0], parts[0]) and _fits(parts[1:], names[1:])
+        return any(_matches_names(parts[1:], names[start:]) for start in range(len(names) + 1))
+    return bool(names) and fnmatchcase(names[0], parts[0]) and _matches_names(parts[1:], names[1:])

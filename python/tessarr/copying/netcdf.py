@@ -1,9 +1,9 @@
-"""What netCDF-4 files mean: attributes, names of axes and fill values, as xarray reads them.
+"""Conventions of netCDF-4 files: attributes, axis names and fill values, as xarray reads them.
 
-netCDF-4 files are HDF5 files with conventions. An axis is named by a dimension scale that is
-attached to it. An attribute of one number has the shape ``(1,)``. Elements that equal the
-attribute ``_FillValue`` are missing. xarray finds the same facts in other places of a Zarr array:
-axes in ``dimension_names`` of format 3 and in the attribute ``_ARRAY_DIMENSIONS`` of format 2;
+netCDF-4 files are HDF5 files with conventions. A dimension scale that is attached to an axis
+names it. An attribute of one number has the shape ``(1,)``. Elements that equal the attribute
+``_FillValue`` are missing. xarray expects the same facts in other places of a Zarr array: axis
+names in ``dimension_names`` of format 3 and in the attribute ``_ARRAY_DIMENSIONS`` of format 2;
 missing elements in the encoded attribute ``_FillValue`` of format 3 and in the ``fill_value`` of
 format 2.
 """
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "array_attributes",
-    "as_json",
-    "copied_attributes",
+    "convert_attributes",
     "dimension_length",
-    "dimension_names_of",
     "encode_fill_value",
     "enum_members",
-    "fill_value_of",
     "group_attributes",
     "has_scales",
     "is_bare_dimension",
     "is_netcdf",
     "is_netcdf_coordinate",
+    "is_netcdf_file",
     "member_name",
-    "names_netcdf",
+    "read_dimension_names",
+    "read_fill_value",
+    "to_json",
 ]
 
 FILL_VALUE: Final = "_FillValue"
@@ -79,16 +79,16 @@ def is_netcdf(node: Any) -> bool:
     Files that a library of netCDF has written since 2016 say so. In older ones, and those of h5py,
     dimension scales of the array, or of those beside it, are taken for a sign.
     """
-    found: bool | None = getattr(node, "in_netcdf", None)
-    if found is not None or not _is_h5py(node):
-        return bool(found)
-    if names_netcdf(node.file):
+    in_netcdf: bool | None = getattr(node, "in_netcdf", None)
+    if in_netcdf is not None or not _is_h5py(node):
+        return bool(in_netcdf)
+    if is_netcdf_file(node.file):
         return True
     arrays = [node, *_arrays_in(node.parent)] if hasattr(node, "shape") else _arrays_in(node)
     return any(map(has_scales, arrays))
 
 
-def names_netcdf(file: Any) -> bool:
+def is_netcdf_file(file: Any) -> bool:
     """Tell whether a file of h5py says that it is netCDF."""
     return "_NCProperties" in file.attrs or "_nc3_strict" in file.attrs
 
@@ -107,20 +107,20 @@ def is_netcdf_coordinate(array: Any) -> bool:
     """Tell whether a dataset of h5py is a dimension scale as only libraries of netCDF write it."""
     if "_Netcdf4Dimid" in array.attrs or "_Netcdf4Coordinates" in array.attrs:
         return True
-    return _is_scale(array) and _compared(array.attrs.get("NAME", "")) == _base_name(array)
+    return _is_scale(array) and _decode_internal(array.attrs.get("NAME", "")) == _base_name(array)
 
 
 def _arrays_in(group: Any) -> list[Any]:
     """Return the arrays that hard links of a group lead to; those that open."""
-    found = []
+    arrays = []
     for name in group:
         try:
             child = group.get(name)
         except (OSError, KeyError, RuntimeError, ValueError):
             continue
         if hasattr(child, "shape"):
-            found.append(child)
-    return found
+            arrays.append(child)
+    return arrays
 
 
 def member_name(name: str, node: Any) -> str:
@@ -134,11 +134,11 @@ def is_bare_dimension(array: Any) -> bool:
     """Tell whether a dataset only stands for a dimension, without coordinates."""
     if not _is_h5py(array) or "NAME" not in array.attrs:
         return False
-    name = _compared(array.attrs["NAME"])
+    name = _decode_internal(array.attrs["NAME"])
     return isinstance(name, str) and name.startswith(_BARE_DIMENSION)
 
 
-def dimension_names_of(array: Any) -> tuple[str | None, ...] | None:
+def read_dimension_names(array: Any) -> tuple[str | None, ...] | None:
     """Return the names of the axes, as labels or dimension scales give them."""
     names: Any = getattr(array, "dimensions", None)
     if isinstance(names, tuple):
@@ -149,22 +149,22 @@ def dimension_names_of(array: Any) -> tuple[str | None, ...] | None:
         return (_base_name(array),)
     if _is_scale(array) and "_Netcdf4Coordinates" in array.attrs:
         numbers = np.ravel(array.attrs["_Netcdf4Coordinates"]).tolist()
-        known = _scales_around(array)
-        return tuple(known.get(number) for number in numbers)
-    found = tuple(dim.label or (_base_name(dim[0]) if len(dim) else None) for dim in array.dims)
-    return found if any(found) else None
+        names_by_number = _find_dimension_names(array)
+        return tuple(names_by_number.get(number) for number in numbers)
+    labels = tuple(dim.label or (_base_name(dim[0]) if len(dim) else None) for dim in array.dims)
+    return labels if any(labels) else None
 
 
-def _scales_around(array: Any) -> dict[int, str]:
+def _find_dimension_names(array: Any) -> dict[int, str]:
     """Return the names of dimensions by their number: those of a group and of the ones above."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     group = array.parent
     while True:
         for scale in _arrays_in(group):
             if _is_scale(scale) and "_Netcdf4Dimid" in scale.attrs:
-                found.setdefault(int(scale.attrs["_Netcdf4Dimid"]), _base_name(scale))
+                names.setdefault(int(scale.attrs["_Netcdf4Dimid"]), _base_name(scale))
         if group.name == "/":
-            return found
+            return names
         group = group.parent
 
 
@@ -174,14 +174,14 @@ def dimension_length(scale: Any) -> int:
     The library of netCDF does not extend the scale of an unlimited dimension: the longest variable
     is as long as the dimension.
     """
-    found = int(scale.shape[0])
+    length = int(scale.shape[0])
     for item in scale.attrs.get("REFERENCE_LIST", ()):
         try:
             variable = scale.file[item["dataset"]]
-            found = max(found, int(variable.shape[int(item["dimension"])]))
+            length = max(length, int(variable.shape[int(item["dimension"])]))
         except (KeyError, ValueError, TypeError, IndexError, OSError, RuntimeError):
             continue  # a reference to what was deleted
-    return found
+    return length
 
 
 def _base_name(array: Any) -> str:
@@ -193,7 +193,7 @@ def _is_scale(array: Any) -> bool:
     return bool(array.is_scale)
 
 
-def fill_value_of(array: Any, zarr_format: ZarrFormat) -> Any:
+def read_fill_value(array: Any, zarr_format: ZarrFormat) -> Any:
     """Return the fill value of a netCDF variable as an array of Zarr.
 
     In format 2 xarray takes every fill value for a mark of missing elements, so that a variable
@@ -202,7 +202,7 @@ def fill_value_of(array: Any, zarr_format: ZarrFormat) -> Any:
     marked = _missing_mark(array)
     if marked is not None:
         return marked
-    return None if zarr_format == 2 else _as_element(array.fillvalue, array.dtype)
+    return None if zarr_format == 2 else _to_element(array.fillvalue, array.dtype)
 
 
 def _missing_mark(array: Any) -> Any:
@@ -214,10 +214,10 @@ def _missing_mark(array: Any) -> Any:
     is_text = isinstance(value, str | bytes)
     if is_text and array.dtype.kind not in "SOT":
         return None
-    return _as_element(value, array.dtype)
+    return _to_element(value, array.dtype)
 
 
-def _as_element(value: Any, dtype: np.dtype[Any]) -> Any:
+def _to_element(value: Any, dtype: np.dtype[Any]) -> Any:
     """Return a value as an element of a data type: h5py reads text as bytes."""
     is_text = isinstance(value, bytes) and dtype.kind == "O"
     return value.decode("utf-8", "replace") if is_text else value
@@ -235,10 +235,10 @@ def encode_fill_value(value: Any, dtype: np.dtype[Any]) -> Any:
         return None
     try:
         if dtype.kind == "f":
-            return _as_base64(float(value))
+            return _to_base64(float(value))
         if dtype.kind == "c":
             number = complex(value)
-            return [_as_base64(number.real), _as_base64(number.imag)]
+            return [_to_base64(number.real), _to_base64(number.imag)]
         if dtype.kind in "iu":
             return int(value)
         return bool(value) if dtype.kind == "b" else None
@@ -246,7 +246,7 @@ def encode_fill_value(value: Any, dtype: np.dtype[Any]) -> Any:
         return None
 
 
-def _as_base64(number: float) -> str:
+def _to_base64(number: float) -> str:
     return base64.standard_b64encode(struct.pack("<d", number)).decode("ascii")
 
 
@@ -256,7 +256,7 @@ def array_attributes(
     zarr_format: ZarrFormat,
     skip: Callable[[str, str], None],
     *,
-    is_alone: bool = False,
+    is_single_array: bool = False,
 ) -> dict[str, Any]:
     """Return the attributes of a copy of an array.
 
@@ -270,40 +270,40 @@ def array_attributes(
         Its format.
     skip
         Called with the name of an attribute that cannot be copied, and the reason.
-    is_alone
+    is_single_array
         Whether the group that holds the array is not copied, so that it cannot hold enumerations.
     """
     in_netcdf = is_netcdf(array)
-    found = copied_attributes(array, skip, without={FILL_VALUE} if in_netcdf else set())
+    attributes = convert_attributes(array, skip, without={FILL_VALUE} if in_netcdf else set())
     members = enum_members(array)
-    if members is not None and (is_alone or not in_netcdf):
-        found = {**_flags(members), **found}
+    if members is not None and (is_single_array or not in_netcdf):
+        attributes = {**_flag_attributes(members), **attributes}
     if in_netcdf and FILL_VALUE in array.attrs:
         mark = _missing_mark(array)
         encoded = encode_fill_value(mark, dtype)
         if mark is None:
             skip(FILL_VALUE, "its value is no element of the array")
         elif zarr_format == 3 and encoded is not None:
-            found[FILL_VALUE] = encoded
-    names = dimension_names_of(array)
+            attributes[FILL_VALUE] = encoded
+    names = read_dimension_names(array)
     if zarr_format == 2 and names is None and not array.shape and in_netcdf:
         names = ()
     if zarr_format == 2 and names is not None and None not in names:
-        found["_ARRAY_DIMENSIONS"] = list(names)
-    return found
+        attributes["_ARRAY_DIMENSIONS"] = list(names)
+    return attributes
 
 
 def group_attributes(group: Any, skip: Callable[[str, str], None]) -> dict[str, Any]:
     """Return the attributes of a copy of a group, with the enumerations of a netCDF group."""
-    found = copied_attributes(group, skip)
+    attributes = convert_attributes(group, skip)
     if not _is_h5py(group) or not is_netcdf(group):
-        return found
+        return attributes
     enums = {
         member_name(array.name.rpartition("/")[2], array): members
         for array in _arrays_in(group)
         if (members := enum_members(array)) is not None
     }
-    return {**found, _ENUMS: enums} if enums else found
+    return {**attributes, _ENUMS: enums} if enums else attributes
 
 
 def enum_members(array: Any) -> dict[str, int] | None:
@@ -315,7 +315,7 @@ def enum_members(array: Any) -> dict[str, int] | None:
     return None if members is None else {name: int(value) for name, value in members.items()}
 
 
-def _flags(members: Mapping[str, int]) -> dict[str, Any]:
+def _flag_attributes(members: Mapping[str, int]) -> dict[str, Any]:
     """Return an enumeration as the attributes that the CF conventions have for it."""
     ordered = sorted(members.items(), key=lambda member: member[1])
     return {
@@ -324,14 +324,14 @@ def _flags(members: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def copied_attributes(
+def convert_attributes(
     node: Any, skip: Callable[[str, str], None], without: AbstractSet[str] = frozenset()
 ) -> dict[str, Any]:
     """Return the attributes of a node as JSON has them, without the internal and some others."""
     attrs: Any = getattr(node, "attrs", {})
     in_netcdf = is_netcdf(node)
     internal = _INTERNAL | _SCALE if _is_h5py(node) and _has_scale_class(attrs) else _INTERNAL
-    found: dict[str, Any] = {}
+    converted: dict[str, Any] = {}
     for name in attrs:
         if name in internal or name in without:
             continue
@@ -341,22 +341,22 @@ def copied_attributes(
             skip(name, f"h5py cannot read it: {error}")
             continue
         try:
-            found[name] = as_json(value, in_netcdf=in_netcdf)
+            converted[name] = to_json(value, in_netcdf=in_netcdf)
         except NotJSONError as error:
             skip(name, error.message)
-    return found
+    return converted
 
 
 def _has_scale_class(attrs: Any) -> bool:
-    return "CLASS" in attrs and _compared(attrs["CLASS"]) == "DIMENSION_SCALE"
+    return "CLASS" in attrs and _decode_internal(attrs["CLASS"]) == "DIMENSION_SCALE"
 
 
-def _compared(value: Any) -> Any:
+def _decode_internal(value: Any) -> Any:
     """Return the value of an attribute of HDF5's own, which is compared with text, not stored."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def as_json(value: Any, *, in_netcdf: bool = False) -> Any:
+def to_json(value: Any, *, in_netcdf: bool = False) -> Any:
     """Return the value of an attribute as JSON has it.
 
     Parameters
@@ -373,7 +373,7 @@ def as_json(value: Any, *, in_netcdf: bool = False) -> Any:
 
     Examples
     --------
-    >>> as_json(np.array([0.5])), as_json(np.array([0.5]), in_netcdf=True), as_json(b"m")
+    >>> to_json(np.array([0.5])), to_json(np.array([0.5]), in_netcdf=True), to_json(b"m")
     ([0.5], 0.5, 'm')
     """
     if _is_h5py(value):
@@ -383,21 +383,21 @@ def as_json(value: Any, *, in_netcdf: bool = False) -> Any:
             return ""
         return [] if in_netcdf else None
     if in_netcdf and isinstance(value, np.ndarray) and value.shape == (1,):
-        return as_json(value[0], in_netcdf=True)
-    text = as_text(value)
-    json.to_plain(text, "", _refuse, note_non_finite=_allow)
+        return to_json(value[0], in_netcdf=True)
+    text = to_text(value)
+    json.to_plain(text, "", _raise_not_json, note_non_finite=_accept_non_finite)
     return text
 
 
-def _refuse(_: str, message: str) -> None:
+def _raise_not_json(_: str, message: str) -> None:
     raise NotJSONError(message)
 
 
-def _allow(_: str, __: float) -> None:
+def _accept_non_finite(_: str, __: float) -> None:
     """Let NaN and infinities pass: the document that holds the attribute warns of them."""
 
 
-def as_text(value: Any) -> Any:
+def to_text(value: Any) -> Any:
     """Return a value with its bytes as text, and its arrays as lists.
 
     Raises
@@ -415,11 +415,11 @@ def as_text(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.void):
         if value.dtype.kind == "V" and value.dtype.names is None:
             raise NotJSONError("an opaque value")
-        return as_text(value.tolist())
+        return to_text(value.tolist())
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, list | tuple):
-        return [as_text(item) for item in value]
+        return [to_text(item) for item in value]
     if _is_h5py(value):
         raise NotJSONError("a reference to another object of the file")
     return value

@@ -34,7 +34,7 @@ class _Reader(Protocol):
     def close(self) -> None: ...
 
 
-class _ByNetCDF4:
+class _NetCDF4Reader:
     """A file that the package netCDF4 reads."""
 
     def __init__(self, path: str) -> None:
@@ -44,8 +44,8 @@ class _ByNetCDF4:
         self.variables: Mapping[str, Any] = self.source.variables
 
     def dtype(self, variable: Any) -> np.dtype[Any]:
-        found: np.dtype[Any] = np.dtype(variable.dtype)
-        return found
+        dtype: np.dtype[Any] = np.dtype(variable.dtype)
+        return dtype
 
     def attributes(self, node: Any) -> dict[str, Any]:
         return {name: node.getncattr(name) for name in node.ncattrs()}
@@ -54,7 +54,7 @@ class _ByNetCDF4:
         self.source.close()
 
 
-class _BySciPy:
+class _SciPyReader:
     """A file that SciPy reads."""
 
     def __init__(self, path: str) -> None:
@@ -63,8 +63,8 @@ class _BySciPy:
 
     def dtype(self, variable: Any) -> np.dtype[Any]:
         # SciPy has the attributes of a variable as attributes in Python: one may be called dtype.
-        found: np.dtype[Any] = np.dtype(variable.data.dtype)
-        return found
+        dtype: np.dtype[Any] = np.dtype(variable.data.dtype)
+        return dtype
 
     def attributes(self, node: Any) -> dict[str, Any]:
         return dict(node._attributes)
@@ -87,7 +87,7 @@ def open_file(path: Any) -> File:
     text = str(path)
     with Path(path).open("rb") as file:
         is_cdf_5 = file.read(len(_CDF_5)) == _CDF_5
-    readers = (_ByNetCDF4,) if is_cdf_5 else (_ByNetCDF4, _BySciPy)
+    readers = (_NetCDF4Reader,) if is_cdf_5 else (_NetCDF4Reader, _SciPyReader)
     failure: Exception | None = None
     for reader in readers:
         try:

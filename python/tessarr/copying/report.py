@@ -1,4 +1,4 @@
-"""What a copy reports beside the nodes that it copies."""
+"""Skipped nodes and attributes, and copied links, in the report of a copy."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tessarr.format.user_warnings import warn_user
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["NOT_COPIED", "CopiedLink", "Skipped", "skip_attribute", "warn_of"]
+__all__ = ["NOT_COPIED", "CopiedLink", "Skipped", "skip_attribute", "warn_of_skipped"]
 
 NOT_COPIED: Final = "not copied: "
 """How the warning begins that names what a copy leaves out."""
 
-_MOST_NAMED: Final = 10
+_MAX_NAMED: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,11 @@ def skip_attribute(skipped: list[Skipped], path: str) -> Callable[[str, str], No
     return skip
 
 
-def warn_of(skipped: Sequence[Skipped]) -> None:
+def warn_of_skipped(skipped: Sequence[Skipped]) -> None:
     """Warn of what a copy left out, if it left out anything."""
     if not skipped:
         return
-    shown = "; ".join(map(str, skipped[:_MOST_NAMED]))
-    more = len(skipped) - _MOST_NAMED
-    rest = f"; and {more:,} more" if more > 0 else ""
-    warn_user(f"{NOT_COPIED}{shown}{rest}")
+    text = "; ".join(map(str, skipped[:_MAX_NAMED]))
+    more_count = len(skipped) - _MAX_NAMED
+    suffix = f"; and {more_count:,} more" if more_count > 0 else ""
+    warn_user(f"{NOT_COPIED}{text}{suffix}")

@@ -1,4 +1,4 @@
-"""Where a copy comes from: nodes in a store of Zarr, or those of another library."""
+"""Sources of a copy: nodes in a Zarr store, or arrays and groups of another library."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tessarr.api.open import open as open_node
-from tessarr.array import Array, bind
+from tessarr.array import Array, bind_array
 from tessarr.copying import hdf5, netcdf, netcdf3
 from tessarr.copying.journal import fingerprint
-from tessarr.copying.member_filter import EVERYTHING, Choice
+from tessarr.copying.member_filter import ALL_MEMBERS, MemberFilter
 from tessarr.errors import ArgumentError, DataError, NotFoundError, TessarrError
 from tessarr.flow import walk
 from tessarr.flow.open import prefix_of
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.types import ZarrFormat
 
-__all__ = ["Foreign", "Origin", "Stored", "origin_of"]
+__all__ = ["CopySource", "ForeignSource", "StoredSource", "open_source"]
 
 
 @dataclass
-class Stored:
+class StoredSource:
     """An array or a group of Zarr, with all that is below.
 
     Parameters
@@ -64,7 +64,7 @@ class Stored:
             return self.store.size(prefix_of(self.path) + ".zmetadata") is not None
         return self.meta.consolidated is not None
 
-    def nodes(self, choice: Choice = EVERYTHING) -> dict[str, Any]:
+    def nodes(self, member_filter: MemberFilter = ALL_MEMBERS) -> dict[str, Any]:
         """Return the metadata of the nodes of a choice by path from the top one, which is "".
 
         Raises
@@ -74,20 +74,22 @@ class Stored:
         ArgumentError
             If no node is included.
         """
-        found: dict[str, Any] = {"": self.meta}
+        metas: dict[str, Any] = {"": self.meta}
         if isinstance(self.meta, GroupMeta):
             prefix = len(prefix_of(self.path))
-            below = run_flow(walk.members(self.path, self.zarr_format, max_depth=None), self.store)
-            found.update((path[prefix:], meta) for path, meta in below.items())
-        taken = choice.among(found)
-        for meta in taken.values():
+            members = run_flow(
+                walk.list_members(self.path, self.zarr_format, max_depth=None), self.store
+            )
+            metas.update((path[prefix:], meta) for path, meta in members.items())
+        selected = member_filter.select_nodes(metas)
+        for meta in selected.values():
             if isinstance(meta, TessarrError):
                 raise meta
-        return taken
+        return selected
 
     def array(self, path: str, meta: ArrayMeta) -> Array:
         """Return one of the arrays."""
-        return bind(meta, self.store, self._at(path), read_only=True)
+        return bind_array(meta, self.store, self._at(path), read_only=True)
 
     def keys_of(self, path: str) -> list[str]:
         """Return the keys of a node and all below."""
@@ -111,7 +113,7 @@ class Stored:
 
 
 @dataclass
-class Foreign:
+class ForeignSource:
     """An array or a group of another library, such as h5py or Dask.
 
     Parameters
@@ -133,7 +135,7 @@ class Foreign:
         """Whether the copy keeps copies of metadata: that of a netCDF file does."""
         return self._top is not None and netcdf.is_netcdf(self._top)
 
-    def nodes(self, choice: Choice = EVERYTHING) -> dict[str, Any]:
+    def nodes(self, member_filter: MemberFilter = ALL_MEMBERS) -> dict[str, Any]:
         """Return the nodes of a choice by path from the top one, which is "".
 
         Raises
@@ -144,14 +146,16 @@ class Foreign:
             If no node is included.
         """
         if hasattr(self.node, "shape"):
-            hdf5.check(self.node)
-            return choice.among({"": hdf5.dataset_of(self.node)})
-        contents = hdf5.contents_of(self.node)
+            hdf5.check_copyable(self.node)
+            return member_filter.select_nodes({"": hdf5.wrap_dataset(self.node)})
+        contents = hdf5.read_contents(self.node)
         self._top = contents.nodes[""]
-        taken = choice.among(contents.nodes)
-        self.links = [link for link in contents.links if link.path in taken]
-        self.skipped = [skipped for skipped in contents.skipped if choice.takes(skipped.path)]
-        return taken
+        selected = member_filter.select_nodes(contents.nodes)
+        self.links = [link for link in contents.links if link.path in selected]
+        self.skipped = [
+            skipped for skipped in contents.skipped if member_filter.is_included(skipped.path)
+        ]
+        return selected
 
     def array(self, path: str, node: Any) -> Any:
         """Return one of the arrays."""
@@ -174,10 +178,10 @@ class Foreign:
             file.close()
 
 
-Origin: TypeAlias = "Stored | Foreign"
+CopySource: TypeAlias = "StoredSource | ForeignSource"
 
 
-def origin_of(source: Any, path: str | None) -> Origin:
+def open_source(source: Any, path: str | None) -> CopySource:
     """Return what is to be copied.
 
     Parameters
@@ -199,7 +203,7 @@ def origin_of(source: Any, path: str | None) -> Origin:
             raise ArgumentError(f"there is nothing at path {path!r} of an array")
     elif form is not None or _is_foreign(source):
         try:
-            node = _below(source, path) if path else source
+            node = _get_node(source, path) if path else source
         except BaseException:
             if form is not None and hasattr(source, "close"):
                 source.close()
@@ -207,12 +211,12 @@ def origin_of(source: Any, path: str | None) -> Origin:
     else:
         node = open_node(source, "r", path=path, use_consolidated=False)
     if isinstance(node, Array | Group):
-        return Stored(node._store, node.path, node.metadata)
+        return StoredSource(node._store, node.path, node.metadata)
     zarr_format: Any = getattr(getattr(node, "metadata", None), "zarr_format", None)
-    return Foreign(node, zarr_format)
+    return ForeignSource(node, zarr_format)
 
 
-def _below(source: Any, path: str) -> Any:
+def _get_node(source: Any, path: str) -> Any:
     if hasattr(source, "shape"):
         raise ArgumentError(f"there is nothing at path {path!r} of an array")
     try:
@@ -225,20 +229,20 @@ def _below(source: Any, path: str) -> Any:
         ) from error
 
 
-def _mapped(path: Any) -> np.ndarray[Any, Any]:
+def _open_numpy_file(path: Any) -> np.ndarray[Any, Any]:
     """Open a file of NumPy's own format; what is read of it is read then."""
     import numpy as np
 
     try:
-        found: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        array: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
         raise DataError(f"cannot read {str(path)!r} as a file of NumPy: {error}") from error
-    return found
+    return array
 
 
 _OPENERS: Final[dict[str, Callable[[Any], Any]]] = {
     "HDF5": hdf5.open_file,
-    "NumPy": _mapped,
+    "NumPy": _open_numpy_file,
     "netCDF-3": netcdf3.open_file,
 }
 

@@ -1,11 +1,11 @@
-"""A copy in two steps, by way of a folder, where one step would decode chunks too often.
+"""Two-pass rechunking through a scratch folder, where one pass would decode chunks too often.
 
-From slices to columns, in a memory that holds a few of either, every slice would be decoded again
-for each of the few columns that fit. Instead slices are cut into pieces which are stored,
-uncompressed, and columns are put together from these: everything is read and written twice, and
-nothing more often. A piece is as large as what fits into memory of both: along each axis the
-shorter one of a region of slices and a region of columns. All pieces of a region of slices make
-one file, a shard.
+From slices to columns, in memory that holds a few of either, one pass would decode every slice
+again for each of the few columns that fit. Instead slices are divided into pieces, which are
+stored uncompressed, and columns are assembled from these: everything is read and written twice,
+and nothing more often. A piece is as large as what fits into memory of both: along each axis it
+has the shorter length of a region of slices and a region of columns. All pieces of a region of
+slices make one file, a shard.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.types import Shape
 
-__all__ = ["pieces_for"]
+__all__ = ["plan_intermediate"]
 
 Cuts: TypeAlias = npt.NDArray[np.int64]
 """Where an axis is cut, without its ends."""
 
 
-def pieces_for(
+def plan_intermediate(
     shape: Shape,
     data_type: DataType,
     source: Sequence[Cuts | None],
@@ -54,16 +54,16 @@ def pieces_for(
     >>> from tessarr import dtype
     >>> from tessarr.transfer import cut_points
     >>> thin, whole = cut_points(1, 1000), cut_points(None, 1000)
-    >>> item = dtype.to_data_type("f8")
-    >>> meta = pieces_for((1000, 1000), item, (thin, whole), (whole, thin), 800_000)
+    >>> float64 = dtype.to_data_type("f8")
+    >>> meta = plan_intermediate((1000, 1000), float64, (thin, whole), (whole, thin), 800_000)
     >>> meta.chunks, meta.shards
     ((64, 50), (64, 1000))
     """
-    room = max(memory_bytes // max(data_type.item_bytes, 1), 1)
-    here, there = _longest(source, shape), _longest(target, shape)
-    slices = _grown(here, there, shape, room)
-    columns = _grown(there, slices, shape, room)
-    chunks = tuple(map(_piece, slices, columns))
+    max_items = max(memory_bytes // max(data_type.item_bytes, 1), 1)
+    source_lengths, target_lengths = _max_lengths(source, shape), _max_lengths(target, shape)
+    slices = _grow_region(source_lengths, target_lengths, shape, max_items)
+    columns = _grow_region(target_lengths, slices, shape, max_items)
+    chunks = tuple(map(_piece_length, slices, columns))
     shards = tuple(-(-s // c) * c for s, c in zip(slices, chunks, strict=True))
     return build_array_meta(
         shape=shape,
@@ -74,35 +74,35 @@ def pieces_for(
     )
 
 
-def _longest(cuts: Sequence[Cuts | None], shape: Shape) -> Shape:
-    found = []
+def _max_lengths(cuts: Sequence[Cuts | None], shape: Shape) -> Shape:
+    lengths = []
     for points, length in zip(cuts, shape, strict=True):
         ends = np.asarray([0, *(() if points is None else points), length])
-        found.append(1 if points is None else max(int(np.diff(ends).max()), 1))
-    return tuple(found)
+        lengths.append(1 if points is None else max(int(np.diff(ends).max()), 1))
+    return tuple(lengths)
 
 
-def _grown(lengths: Shape, wanted: Shape, shape: Shape, room: int) -> Shape:
+def _grow_region(lengths: Shape, target: Shape, shape: Shape, max_items: int) -> Shape:
     """Return chunks side by side, along the axes where they are shorter than what is wanted."""
-    grown = list(lengths)
+    region = list(lengths)
     while True:
-        ratios = [want / have for want, have in zip(wanted, grown, strict=True)]
-        axis = max(range(len(grown)), key=ratios.__getitem__, default=0)
-        if not grown or ratios[axis] <= 1:
-            return tuple(grown)
-        longer = min(2 * grown[axis], _up(shape[axis], lengths[axis]))
-        if longer == grown[axis] or prod(grown) // grown[axis] * longer > room:
-            return tuple(grown)
-        grown[axis] = longer
+        ratios = [want / have for want, have in zip(target, region, strict=True)]
+        axis = max(range(len(region)), key=ratios.__getitem__, default=0)
+        if not region or ratios[axis] <= 1:
+            return tuple(region)
+        longer = min(2 * region[axis], _round_up(shape[axis], lengths[axis]))
+        if longer == region[axis] or prod(region) // region[axis] * longer > max_items:
+            return tuple(region)
+        region[axis] = longer
 
 
-def _up(length: int, part: int) -> int:
+def _round_up(length: int, part: int) -> int:
     return -(-length // part) * part
 
 
-def _piece(slices: int, columns: int) -> int:
+def _piece_length(slices: int, columns: int) -> int:
     """Return a length of at most both that divides the first, or nearly so."""
-    most = min(slices, columns)
-    parts: Sequence[int] = [n for n in range(-(-slices // most), slices + 1) if slices % n == 0]
-    length = slices // parts[0]
-    return length if 2 * length > most else most
+    limit = min(slices, columns)
+    divisors: Sequence[int] = [n for n in range(-(-slices // limit), slices + 1) if slices % n == 0]
+    length = slices // divisors[0]
+    return length if 2 * length > limit else limit

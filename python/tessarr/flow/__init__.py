@@ -1,1 +1,1 @@
-"""What is done to a hierarchy, as generators without input or output (see `tessarr.flow.run`)."""
+"""Flows: hierarchy operations as generators without I/O; `tessarr.flow.run` executes them."""

@@ -1,11 +1,11 @@
-"""Changes of nodes of which groups above keep copies.
+"""Changes of nodes that keep consolidated metadata of the groups above current.
 
-A change is marked in the document with the copies before it is made, and the mark goes with the
-write that shows the change. So if a program dies in between, the mark stays: readers use no copies
+Before a change, its mark is stored in the document with the copies; the write that shows the
+change removes the mark. If the program dies in between, the mark stays: readers ignore copies
 that are marked, and the next change rebuilds them all.
 
-Meanwhile the key ``.copies`` of the group is held. Where that excludes every other program that
-changes nodes, a mark of another one is of a program that died. Elsewhere it is if it is old.
+The change holds the key ``.copies`` of the group. Where this lock excludes all other programs,
+every foreign mark belongs to a program that died. Elsewhere, only old marks do.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from tessarr.flow import consolidate, copies
 from tessarr.flow.open import prefix_of
-from tessarr.flow.replace import replace
+from tessarr.flow.replace import replace_document
 from tessarr.flow.run import Flow, Hold
 from tessarr.format import json
 from tessarr.metadata.consolidated import has_copies, read_marks, replace_marks
 
-__all__ = ["Target", "tracked", "tracked_in"]
+__all__ = ["CopyUpdate", "change_with_copies", "run_with_copy_updates"]
 
 T = TypeVar("T")
 
@@ -31,10 +31,10 @@ _OLD_S: Final = 600.0
 """A mark of this age belongs to a program that died: changing one document takes less time."""
 
 
-class Target(NamedTuple):
+class CopyUpdate(NamedTuple):
     """A group that keeps copies, and what of them a change makes stale."""
 
-    keeper: copies.Keeper
+    group: copies.ConsolidatedGroup
     path: str
     """Of the node."""
     below: bool = False
@@ -44,8 +44,8 @@ class Target(NamedTuple):
     """Whether all copies are rebuilt, because the change adds nodes below the node, too."""
 
 
-def tracked(
-    keepers: list[copies.Keeper],
+def change_with_copies(
+    groups: list[copies.ConsolidatedGroup],
     path: str,
     change: Callable[[], Flow[T]],
     *,
@@ -57,19 +57,19 @@ def tracked(
 
     Parameters
     ----------
-    keepers
-        The groups above that keep copies: as `copies.keepers` returned them.
+    groups
+        The groups above that keep copies: as `copies.find_consolidated_groups` returned them.
     path, below, rebuild
-        As for `Target`.
+        As for `CopyUpdate`.
     change, mark
-        As for `tracked_in`.
+        As for `run_with_copy_updates`.
     """
-    targets = [Target(keeper, path, below, rebuild) for keeper in keepers]
-    return (yield from tracked_in(targets, change, mark=mark))
+    targets = [CopyUpdate(keeper, path, below, rebuild) for keeper in groups]
+    return (yield from run_with_copy_updates(targets, change, mark=mark))
 
 
-def tracked_in(
-    targets: list[Target], change: Callable[[], Flow[T]], *, mark: bool = True
+def run_with_copy_updates(
+    targets: list[CopyUpdate], change: Callable[[], Flow[T]], *, mark: bool = True
 ) -> Flow[T]:
     """Change nodes, and then the copies of their metadata.
 
@@ -95,13 +95,13 @@ def tracked_in(
     if not targets:
         return (yield from change())
     # In one order, so that of two changes none waits for the other.
-    keys = sorted({prefix_of(target.keeper[0]) + ".copies" for target in targets})
-    found: T = yield Hold(tuple(keys), partial(_tracked, targets, change, mark))
-    return found
+    keys = sorted({prefix_of(target.group[0]) + ".copies" for target in targets})
+    result: T = yield Hold(tuple(keys), partial(_run_marked, targets, change, mark))
+    return result
 
 
-def _tracked(
-    targets: list[Target],
+def _run_marked(
+    targets: list[CopyUpdate],
     change: Callable[[], Flow[T]],
     must_mark: bool,
     exclusive: bool,
@@ -110,32 +110,32 @@ def _tracked(
     name = f"{time.time():.0f}-{name}"
     stale: list[bool] = []
 
-    def is_live(mark: str) -> bool:
+    def is_active(mark: str) -> bool:
         return mark != name and not exclusive and not _is_old(mark)
 
-    def shows() -> Iterator[tuple[Target, Flow[Any]]]:
+    def copy_updates() -> Iterator[tuple[CopyUpdate, Flow[Any]]]:
         for target, is_stale in zip(targets, stale, strict=False):  # those that have the mark
-            group, zarr_format = target.keeper
+            group, zarr_format = target.group
             if target.rebuild or is_stale:
-                yield target, consolidate.rebuild(group, zarr_format, is_live=is_live)
+                yield target, consolidate.rebuild_copies(group, zarr_format, is_active=is_active)
             else:
                 below = target.below
                 yield target, copies.update_entry(*target[:2], below=below, mark=name)
 
     def undo() -> Flow[None]:
-        for _, show in shows():
+        for _, flow in copy_updates():
             with suppress(Exception):
-                yield from show
+                yield from flow
 
     for target in targets:
         try:
-            stale.append((yield from _mark(target, name, exclusive=exclusive)))
+            stale.append((yield from _put_mark(target, name, exclusive=exclusive)))
         except Exception as error:
             if must_mark:
                 yield from undo()
                 error.add_note(
                     f"nothing has changed: {target.path or '/'!r} is not changed before the "
-                    f"consolidated metadata of group {target.keeper[0] or '/'!r} has a mark; if it "
+                    f"consolidated metadata of group {target.group[0] or '/'!r} has a mark; if it "
                     "cannot be written, call remove_consolidated"
                 )
                 raise
@@ -146,15 +146,15 @@ def _tracked(
     except BaseException:
         yield from undo()
         raise
-    for target, show in shows():
-        yield from copies.attempt(show, target.keeper[0], target.path)
+    for target, flow in copy_updates():
+        yield from copies.attempt_update(flow, target.group[0], target.path)
     return result
 
 
-def _mark(target: Target, name: str, *, exclusive: bool) -> Flow[bool]:
+def _put_mark(target: CopyUpdate, name: str, *, exclusive: bool) -> Flow[bool]:
     """Mark a change; return whether all copies have to be rebuilt, as a program died."""
-    (group, zarr_format), path = target.keeper, target.path
-    key = copies.copied_from(group, zarr_format)
+    (group, zarr_format), path = target.group, target.path
+    key = copies.copies_key(group, zarr_format)
 
     def make(old: bytes | None) -> tuple[bytes | None, bool]:
         if old is None:
@@ -167,11 +167,11 @@ def _mark(target: Target, name: str, *, exclusive: bool) -> Flow[bool]:
             document, zarr_format, {**others, name: path[len(prefix_of(group)) :]}
         )
         stale = bool(others) and all(exclusive or _is_old(other) for other in others)
-        return copies.dump(marked, zarr_format), stale
+        return copies.dump_copies(marked, zarr_format), stale
 
-    return (yield from replace(key, make))
+    return (yield from replace_document(key, make))
 
 
 def _is_old(mark: str) -> bool:
-    made = mark.partition("-")[0]
-    return not made.isdigit() or abs(time.time() - int(made)) > _OLD_S
+    timestamp = mark.partition("-")[0]
+    return not timestamp.isdigit() or abs(time.time() - int(timestamp)) > _OLD_S

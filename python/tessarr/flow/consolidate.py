@@ -1,4 +1,4 @@
-"""Make consolidated metadata, compare it with what is stored, and open by it."""
+"""Consolidated metadata: creation, comparison with the stored documents, and reading."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tessarr.errors import ArgumentError, NotFoundError, StoreError
 from tessarr.flow import copies, walk
-from tessarr.flow.copies import DOCUMENTS, copied_from
-from tessarr.flow.open import MARKERS, group, missing, parse_v3, prefix_of
-from tessarr.flow.replace import replace
+from tessarr.flow.copies import DOCUMENTS, copies_key
+from tessarr.flow.open import MARKERS, not_found_error, open_group, parse_v3, prefix_of
+from tessarr.flow.replace import replace_document
 from tessarr.flow.run import Delete, Flow, Get, Hold, Replace
 from tessarr.format import json
 from tessarr.format.node_path import join
@@ -31,7 +31,14 @@ if TYPE_CHECKING:
 
     from tessarr.types import JSONObject, ZarrFormat
 
-__all__ = ["Difference", "consolidate", "differences", "find", "rebuild", "remove"]
+__all__ = [
+    "Difference",
+    "compare_copies",
+    "consolidate",
+    "find_consolidated",
+    "rebuild_copies",
+    "remove_consolidated",
+]
 
 _TRIES: Final = 20
 
@@ -39,7 +46,7 @@ Difference: TypeAlias = Literal["missing", "gone", "changed"]
 """How a copy differs from what is stored: there is none, there is no node, or another."""
 
 
-def find(
+def find_consolidated(
     path: str,
     *,
     zarr_format: ZarrFormat | None = None,
@@ -78,41 +85,46 @@ def find(
         if document is not None:
             meta = parse_v3(document, path)
             if not isinstance(meta, GroupMeta):
-                raise missing(path, "group", other=True)
+                raise not_found_error(path, "group", other=True)
             if meta.consolidated is None:
-                raise _absent(path)
-            return meta, (yield from _trusted(meta, path, marked=marked))
+                raise _no_copies_error(path)
+            return meta, (yield from _read_trusted_copies(meta, path, marked=marked))
     if zarr_format == 3:
-        raise missing(path, "group", 3)
+        raise not_found_error(path, "group", 3)
     key = prefix + (name or ZMETADATA)
     document = yield Get(key)
     if document is None:
-        if all(mark is None for mark in (yield _marks(path))):
-            raise missing(path, "group", zarr_format)
-        raise _absent(path)
+        if all(mark is None for mark in (yield _marker_requests(path))):
+            raise not_found_error(path, "group", zarr_format)
+        raise _no_copies_error(path)
     value, _ = json.load(document, what=f"metadata {key!r}", tokens=True)
-    found = yield from _trusted(GroupMeta(2, consolidated=value), path, marked=marked)
-    found.name = name
-    own = found.find(path)
-    if not isinstance(own, GroupMeta):
-        own = yield from group(path, zarr_format=2)
-    return own, found
+    consolidated = yield from _read_trusted_copies(
+        GroupMeta(2, consolidated=value), path, marked=marked
+    )
+    consolidated.name = name
+    own_meta = consolidated.find(path)
+    if not isinstance(own_meta, GroupMeta):
+        own_meta = yield from open_group(path, zarr_format=2)
+    return own_meta, consolidated
 
 
-def _trusted(meta: GroupMeta, path: str, *, marked: bool) -> Flow[Consolidated]:
+def _read_trusted_copies(meta: GroupMeta, path: str, *, marked: bool) -> Flow[Consolidated]:
     """Return the copies that a group keeps; if they may be stale, what is stored."""
-    found = Consolidated.of(meta, path, marked=marked)
-    if found is not None:
-        return found
-    own = yield tuple(Get(prefix_of(path) + name) for name in DOCUMENTS[2])
-    stored = yield from _stored(path, meta.zarr_format, warn=False)
-    nodes = {join(path, at) if path else at: documents for at, documents in stored.items()}
+    consolidated = Consolidated.of(meta, path, marked=marked)
+    if consolidated is not None:
+        return consolidated
+    documents = yield tuple(Get(prefix_of(path) + name) for name in DOCUMENTS[2])
+    stored = yield from _read_stored_documents(path, meta.zarr_format, warn=False)
+    nodes = {
+        join(path, node_path) if path else node_path: contents
+        for node_path, contents in stored.items()
+    }
     if meta.zarr_format == 2:
-        nodes[path] = _own_documents(path, own)
+        nodes[path] = _parse_group_documents(path, documents)
     return Consolidated(path, nodes)
 
 
-def _own_documents(path: str, own: tuple[bytes | None, ...]) -> JSONObject:
+def _parse_group_documents(path: str, own: tuple[bytes | None, ...]) -> JSONObject:
     """Return the documents of a group of format 2 as JSON."""
     return {
         name: v2.load(document, name, what=f"metadata {join(path, name)!r}")[0]
@@ -158,26 +170,26 @@ def consolidate(
     One listing per group and one or three requests per node, then one replacement. The key
     ``.copies`` is held: programs that mark their changes in copies of the group wait.
     """
-    meta = yield from group(path, zarr_format=zarr_format)
+    meta = yield from open_group(path, zarr_format=zarr_format)
     form = meta.zarr_format
     if form == 3 and name is not None:
         message = f"group {path or '/'!r} is of format 3, which has no document {name!r} for it"
         raise ArgumentError(message, path=path)
 
     def copy_nodes(*_: object) -> Flow[int]:
-        return rebuild(path, form, name=name, warn=warn)
+        return rebuild_copies(path, form, name=name, warn=warn)
 
     count: int = yield Hold((prefix_of(path) + ".copies",), copy_nodes)
     return count, form
 
 
-def rebuild(
+def rebuild_copies(
     path: str,
     form: ZarrFormat,
     *,
     name: str | None = None,
     warn: bool = False,
-    is_live: Callable[[str], bool] | None = None,
+    is_active: Callable[[str], bool] | None = None,
 ) -> Flow[int]:
     """Make the copies of a group from what is stored; return how many nodes below have one.
 
@@ -190,7 +202,7 @@ def rebuild(
         Of the group, whose key ``.copies`` is held.
     name, warn
         As for `consolidate`.
-    is_live
+    is_active
         Tells whether the program that made a mark may still change nodes: then the mark stays.
 
     Raises
@@ -198,24 +210,28 @@ def rebuild(
     StoreError
         If the document changes each time.
     """
-    key = copied_from(path, form) if name is None else prefix_of(path) + name
+    key = copies_key(path, form) if name is None else prefix_of(path) + name
     for attempt in range(_TRIES):
         old = yield Get(key)
-        nodes = yield from _stored(path, form, warn=warn and attempt == 0)
+        nodes = yield from _read_stored_documents(path, form, warn=warn and attempt == 0)
         if form == 2:
-            own = yield tuple(Get(prefix_of(path) + name) for name in DOCUMENTS[2])
-            nodes[""] = _own_documents(path, own)
+            documents = yield tuple(Get(prefix_of(path) + name) for name in DOCUMENTS[2])
+            nodes[""] = _parse_group_documents(path, documents)
         elif old is None:
-            raise missing(path, "group")
-        kept: JSONObject | None = None
+            raise not_found_error(path, "group")
+        base: JSONObject | None = None
         live: dict[str, str] = {}
-        if old is not None and (form == 3 or is_live is not None):
+        if old is not None and (form == 3 or is_active is not None):
             before, _ = json.load(old, what=f"metadata {key!r}", tokens=form == 2)
-            kept = remove_copies(before) if form == 3 else None
-            marks = read_marks(before, form) if is_live is not None else {}
-            live = {mark: at for mark, at in marks.items() if is_live and is_live(mark)}
-        new = replace_copies(kept, form, nodes)
-        document = copies.dump(replace_marks(new, form, live), form)
+            base = remove_copies(before) if form == 3 else None
+            marks = read_marks(before, form) if is_active is not None else {}
+            live = {
+                mark: node_path
+                for mark, node_path in marks.items()
+                if is_active and is_active(mark)
+            }
+        new = replace_copies(base, form, nodes)
+        document = copies.dump_copies(replace_marks(new, form, live), form)
         if (yield Replace(key, document, old)):
             return len(nodes) - (form == 2)
     raise StoreError(
@@ -226,7 +242,7 @@ def rebuild(
     )
 
 
-def differences(
+def compare_copies(
     path: str, *, zarr_format: ZarrFormat | None = None, name: str | None = None
 ) -> Flow[dict[str, Difference]]:
     """Return how consolidated metadata differs from what is stored; empty: not at all.
@@ -234,33 +250,39 @@ def differences(
     Parameters
     ----------
     path, zarr_format, name
-        As for `find`.
+        As for `find_consolidated`.
 
     Returns
     -------
     dict
         By path relative to the group.
     """
-    meta, found = yield from find(path, zarr_format=zarr_format, name=name, marked=True)
+    meta, consolidated = yield from find_consolidated(
+        path, zarr_format=zarr_format, name=name, marked=True
+    )
     form = meta.zarr_format
-    stored = yield from _stored(path, form, warn=False)
+    stored = yield from _read_stored_documents(path, form, warn=False)
     prefix = len(prefix_of(path))
-    copied = {at[prefix:]: own for at, own in found.documents().items() if at != path and own}
+    copied = {
+        node_path[prefix:]: documents
+        for node_path, documents in consolidated.documents().items()
+        if node_path != path and documents
+    }
     result: dict[str, Difference] = {}
-    for at in sorted({*stored, *copied}):
-        if at not in copied:
-            result[at] = "missing"
-        elif at not in stored:
-            result[at] = "gone"
-        elif not is_equivalent(stored[at], copied[at]):
-            result[at] = "changed"
+    for node_path in sorted({*stored, *copied}):
+        if node_path not in copied:
+            result[node_path] = "missing"
+        elif node_path not in stored:
+            result[node_path] = "gone"
+        elif not is_equivalent(stored[node_path], copied[node_path]):
+            result[node_path] = "changed"
     return result
 
 
-def remove(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[bool]:
+def remove_consolidated(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[bool]:
     """Remove the consolidated metadata of a group; return whether there was any."""
-    meta = yield from group(path, zarr_format=zarr_format)
-    key = copied_from(path, meta.zarr_format)
+    meta = yield from open_group(path, zarr_format=zarr_format)
+    key = copies_key(path, meta.zarr_format)
     if meta.zarr_format == 2:
         if (yield Get(key)) is None:
             return False
@@ -269,40 +291,44 @@ def remove(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[bool]:
 
     def make(old: bytes | None) -> tuple[bytes | None, bool]:
         if old is None:
-            raise missing(path, "group")
+            raise not_found_error(path, "group")
         document, _ = json.load(old, what=f"metadata {key!r}")
         if MEMBER not in document:
             return old, False
-        return copies.dump(remove_copies(document), 3), True
+        return copies.dump_copies(remove_copies(document), 3), True
 
-    return (yield from replace(key, make))
+    return (yield from replace_document(key, make))
 
 
-def _stored(path: str, zarr_format: ZarrFormat, *, warn: bool) -> Flow[dict[str, JSONObject]]:
+def _read_stored_documents(
+    path: str, zarr_format: ZarrFormat, *, warn: bool
+) -> Flow[dict[str, JSONObject]]:
     """Return the documents of the nodes below a group, by path relative to it, as JSON."""
-    found = yield from walk.documents(path, zarr_format, max_depth=None, warn=warn)
+    nodes = yield from walk.list_documents(path, zarr_format, max_depth=None, warn=warn)
     prefix = len(prefix_of(path))
-    others = [at for at, (own, _) in found.items() if own.zarr_format != zarr_format]
+    others = [
+        node_path for node_path, (stored, _) in nodes.items() if stored.zarr_format != zarr_format
+    ]
     if others and warn:
         warn_user(
             f"{len(others)} nodes below {path or '/'!r} are not of format {zarr_format} and have "
             f"no copies in its consolidated metadata, {others[0]!r} among them",
         )
-    for at, (own, _) in found.items():
-        if own.error is not None:
-            warn_user(f"{at!r} has no copy in consolidated metadata: {own.error}")
+    for node_path, (stored, _) in nodes.items():
+        if stored.error is not None:
+            warn_user(f"{node_path!r} has no copy in consolidated metadata: {stored.error}")
     return {
-        at[prefix:]: own.json(at)
-        for at, (own, _) in found.items()
-        if own.zarr_format == zarr_format and own.error is None
+        node_path[prefix:]: stored.json(node_path)
+        for node_path, (stored, _) in nodes.items()
+        if stored.zarr_format == zarr_format and stored.error is None
     }
 
 
-def _marks(path: str) -> tuple[Get, ...]:
+def _marker_requests(path: str) -> tuple[Get, ...]:
     return tuple(Get(prefix_of(path) + name) for names in MARKERS.values() for name in names)
 
 
-def _absent(path: str) -> NotFoundError:
+def _no_copies_error(path: str) -> NotFoundError:
     return NotFoundError(
         f"group {path or '/'!r} has no consolidated metadata: call consolidate_metadata, or open "
         "it without use_consolidated",

@@ -1,10 +1,10 @@
-"""Convert a hierarchy to another format in place, without touching what chunks hold.
+"""Conversion of a hierarchy to another format in place; chunks stay unchanged.
 
-First all is planned: what each node becomes, and what has no equivalent. Nothing is
-stored unless all nodes can be converted. Then the new documents are stored beside the old
-ones, the root's last, and only when all are there the old ones are deleted, the root's
-first. At every point each node is there in one format or the other, with the same
-contents; a conversion that was interrupted is finished by another.
+A plan states the new metadata of each node, and everything that has no equivalent. Nothing is
+stored unless all nodes can be converted. Then the new documents are stored beside the old ones,
+the root's last. Finally the old documents are deleted, the root's first. At every point each
+node exists in one format or the other, with the same contents; running the conversion again
+completes an interrupted one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from tessarr.errors import ExistsError, Problem, TessarrError
 from tessarr.flow import consolidate, walk
-from tessarr.flow.open import find, missing, parse, prefix_of
+from tessarr.flow.open import find_node, not_found_error, parse_documents, prefix_of
 from tessarr.flow.run import Delete, Flow, Get, List, Put, Replace
 from tessarr.format.chunk_key_encoding import select_chunk_keys
 from tessarr.format.node_path import ancestors
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import NodeOrError
     from tessarr.types import ZarrFormat
 
-__all__ = ["Step", "apply", "chunk_keys", "plan"]
+__all__ = ["ConversionStep", "apply_steps", "list_chunk_keys", "plan_conversion"]
 
 _DOCUMENTS: Final = {
     1: ("meta", "attrs"),
@@ -41,7 +41,7 @@ _MARK: Final = f'"{MEMBER}"'.encode()
 
 
 @dataclass(slots=True)
-class Step:
+class ConversionStep:
     """What is to be done for one node.
 
     Parameters
@@ -79,7 +79,7 @@ class Step:
     notes: list[str] = field(default_factory=list)
 
 
-def plan(path: str, to: ZarrFormat, *, in_place: bool) -> Flow[list[Step]]:
+def plan_conversion(path: str, to: ZarrFormat, *, in_place: bool) -> Flow[list[ConversionStep]]:
     """Return what has to be done to have the node at `path`, and all below, in format `to`.
 
     Parameters
@@ -97,43 +97,45 @@ def plan(path: str, to: ZarrFormat, *, in_place: bool) -> Flow[list[Step]]:
     NotFoundError
         If there is no node.
     """
-    root = yield from find(path)
+    root = yield from find_node(path)
     if root is None:
-        raise missing(path, None)
+        raise not_found_error(path, None)
     nodes: dict[str, NodeOrError] = {path: root}
     if isinstance(root, GroupMeta):
-        nodes |= yield from walk.members(path, root.zarr_format, max_depth=None, warn=False)
+        nodes |= yield from walk.list_members(path, root.zarr_format, max_depth=None, warn=False)
     names = [name for known in _DOCUMENTS.values() for name in known] + [ZMETADATA]
-    stored = yield tuple(Get(prefix_of(at) + name) for at in nodes for name in names)
+    stored = yield tuple(Get(prefix_of(node_path) + name) for node_path in nodes for name in names)
     steps = []
-    for i, (at, meta) in enumerate(nodes.items()):
-        own = dict(zip(names, stored[i * len(names) : (i + 1) * len(names)], strict=True))
-        present = {name: content for name, content in own.items() if content is not None}
+    for i, (node_path, meta) in enumerate(nodes.items()):
+        contents = dict(zip(names, stored[i * len(names) : (i + 1) * len(names)], strict=True))
+        present = {name: content for name, content in contents.items() if content is not None}
         if isinstance(meta, TessarrError):
-            step = Step(at, "unreadable", None, problems=[Problem("", str(meta), meta.kind)])
+            step = ConversionStep(
+                node_path, "unreadable", None, problems=[Problem("", str(meta), meta.kind)]
+            )
         else:
-            step = _step(at, meta, present, to)
+            step = _plan_step(node_path, meta, present, to)
         steps.append(step)
     if in_place and steps:
         yield from _check_above(path, to, steps[0])
     return steps
 
 
-def _step(
+def _plan_step(
     path: str, meta: ArrayMeta | GroupMeta, present: dict[str, bytes], to: ZarrFormat
-) -> Step:
+) -> ConversionStep:
     kind = "array" if isinstance(meta, ArrayMeta) else "group"
-    step = Step(path, kind, meta.document_format, meta, meta)
-    mine = {name: present[name] for name in _DOCUMENTS[to] if name in present}
-    others = {name: present[name] for name in _DOCUMENTS[5 - to] if name in present}
-    leftover = meta.document_format == to and any(name != ".zattrs" for name in others)
-    holder = present.get("zarr.json", b"") if meta.document_format == 3 else b""
-    copies = ZMETADATA in present if meta.document_format == 2 else _MARK in holder
+    step = ConversionStep(path, kind, meta.document_format, meta, meta)
+    new_contents = {name: present[name] for name in _DOCUMENTS[to] if name in present}
+    old_contents = {name: present[name] for name in _DOCUMENTS[5 - to] if name in present}
+    leftover = meta.document_format == to and any(name != ".zattrs" for name in old_contents)
+    marker_content = present.get("zarr.json", b"") if meta.document_format == 3 else b""
+    copies = ZMETADATA in present if meta.document_format == 2 else _MARK in marker_content
     step.consolidated = kind == "group" and copies
     if meta.document_format == to and not leftover:
         return step
     if leftover:  # of a conversion that was interrupted, or of another program
-        step.old = parse(others, path)
+        step.old = parse_documents(old_contents, path)
     assert step.old is not None
     converted = convert_metadata(step.old, path, to)
     step.problems += converted.problems.found
@@ -143,9 +145,13 @@ def _step(
     step.new = converted.meta
     documents = converted.documents
     marker = next(iter(documents))
-    if marker not in mine:
+    if marker not in new_contents:
         step.documents = documents
-    elif not _same(step.new, parse(mine, path), bare=leftover and ".zattrs" not in others):
+    elif not _is_same_metadata(
+        step.new,
+        parse_documents(new_contents, path),
+        bare=leftover and ".zattrs" not in old_contents,
+    ):
         what = f"{marker} is there already and says something else: delete one of the two"
         step.problems.append(Problem("", what, "no_equivalent"))
     if isinstance(step.old, ArrayMeta) and isinstance(step.new, ArrayMeta):
@@ -156,38 +162,40 @@ def _step(
     return step
 
 
-def _same(one: ArrayMeta | GroupMeta, other: ArrayMeta | GroupMeta, *, bare: bool) -> bool:
+def _is_same_metadata(
+    first: ArrayMeta | GroupMeta, second: ArrayMeta | GroupMeta, *, bare: bool
+) -> bool:
     """Tell whether two metadata are dumped to the same documents; `bare`: but for attributes."""
     if bare:
-        one, other = replace(one, attributes={}), replace(other, attributes={})
-        if isinstance(one, ArrayMeta) and isinstance(other, ArrayMeta):
-            one = replace(one, dimension_names=other.dimension_names)
-    return type(one) is type(other) and _text(one) == _text(other)
+        first, second = replace(first, attributes={}), replace(second, attributes={})
+        if isinstance(first, ArrayMeta) and isinstance(second, ArrayMeta):
+            first = replace(first, dimension_names=second.dimension_names)
+    return type(first) is type(second) and _dump_text(first) == _dump_text(second)
 
 
-def _text(meta: ArrayMeta | GroupMeta) -> str:
+def _dump_text(meta: ArrayMeta | GroupMeta) -> str:
     if meta.zarr_format == 3:
         return json.dumps(remove_copies(v3.to_json(meta)), sort_keys=True)
     return str(v2.dump(meta))
 
 
-def _check_above(path: str, to: ZarrFormat, root: Step) -> Flow[None]:
+def _check_above(path: str, to: ZarrFormat, root: ConversionStep) -> Flow[None]:
     """Note that groups above are of another format, which would then have a member of this."""
     above = list(ancestors(path))
     names = [name for name in _DOCUMENTS[5 - to] if name != ".zattrs"]
-    found = yield tuple(Get(prefix_of(at) + name) for at in above for name in names)
-    if any(document is not None for document in found):
-        what = f"the groups above are of format {5 - to}: convert the hierarchy from its root"
-        root.problems.append(Problem("", what, "no_equivalent"))
+    documents = yield tuple(Get(prefix_of(ancestor) + name) for ancestor in above for name in names)
+    if any(document is not None for document in documents):
+        message = f"the groups above are of format {5 - to}: convert the hierarchy from its root"
+        root.problems.append(Problem("", message, "no_equivalent"))
 
 
-def apply(steps: list[Step], to: ZarrFormat, *, keep: bool = False) -> Flow[None]:
+def apply_steps(steps: list[ConversionStep], to: ZarrFormat, *, keep: bool = False) -> Flow[None]:
     """Do what was planned, in place.
 
     Parameters
     ----------
     steps
-        As `plan` returned them, without problems.
+        As `plan_conversion` returned them, without problems.
     to
         The format.
     keep
@@ -199,13 +207,13 @@ def apply(steps: list[Step], to: ZarrFormat, *, keep: bool = False) -> Flow[None
     ExistsError
         If a document has appeared in the meantime.
     """
-    steps = yield from _store_all(steps)
+    steps = yield from _store_steps(steps)
     for step in reversed(steps):
         if step.consolidated and step.obsolete:
             yield from consolidate.consolidate(step.path, zarr_format=to, warn=False)
     for step in steps if not keep else ():
         prefix = prefix_of(step.path)
-        renamed = (yield from chunk_keys(step)) if step.renamed else []
+        renamed = (yield from list_chunk_keys(step)) if step.renamed else []
         # What makes the node goes last, so that what is left over is always found again.
         for name in reversed(step.obsolete):
             yield Delete(prefix + name)
@@ -213,7 +221,7 @@ def apply(steps: list[Step], to: ZarrFormat, *, keep: bool = False) -> Flow[None
             yield tuple(Delete(old) for old, _ in renamed)
 
 
-def _store_all(steps: list[Step]) -> Flow[list[Step]]:
+def _store_steps(steps: list[ConversionStep]) -> Flow[list[ConversionStep]]:
     """Store the new chunks and documents of all nodes.
 
     Returns
@@ -222,29 +230,29 @@ def _store_all(steps: list[Step]) -> Flow[list[Step]]:
         The steps, without those of nodes that were converted under another path: two
         symbolic links may lead to one node.
     """
-    own = []
+    stored = []
     for step in reversed(steps):
         if step.documents:
-            if (yield from _is_stored(step)):
+            if (yield from _has_documents(step)):
                 continue
             if step.renamed:
-                for old, new in (yield from chunk_keys(step)):
+                for old, new in (yield from list_chunk_keys(step)):
                     value = yield Get(old)
                     if value is not None:
                         yield Put(new, value)
-            yield from _store(step)
-        own.append(step)
-    return own[::-1]
+            yield from _store_documents(step)
+        stored.append(step)
+    return stored[::-1]
 
 
-def _is_stored(step: Step) -> Flow[bool]:
+def _has_documents(step: ConversionStep) -> Flow[bool]:
     """Return whether the documents of a node have been stored since they were planned."""
     prefix = prefix_of(step.path)
     stored = yield tuple(Get(prefix + name) for name in step.documents)
     return all(content == own for content, own in zip(stored, step.documents.values(), strict=True))
 
 
-def _store(step: Step) -> Flow[None]:
+def _store_documents(step: ConversionStep) -> Flow[None]:
     """Store the documents of a node, what makes it last."""
     prefix = prefix_of(step.path)
     marker, *others = step.documents
@@ -258,13 +266,13 @@ def _store(step: Step) -> Flow[None]:
         )
 
 
-def chunk_keys(step: Step) -> Flow[list[tuple[str, str]]]:
+def list_chunk_keys(step: ConversionStep) -> Flow[list[tuple[str, str]]]:
     """Return the keys of the stored chunks of an array, old and new."""
     old, new = step.old, step.new
     if not isinstance(old, ArrayMeta) or not isinstance(new, ArrayMeta):
         return []
     prefix = prefix_of(step.path)
-    found = yield List(prefix)
+    keys = yield List(prefix)
     encode = new.chunk_key_encoding.encode
-    cells = select_chunk_keys(found, prefix, old.chunk_key_encoding, old.rank)
+    cells = select_chunk_keys(keys, prefix, old.chunk_key_encoding, old.rank)
     return [(key, prefix + encode(cell)) for key, cell in cells]

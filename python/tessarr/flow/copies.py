@@ -1,11 +1,10 @@
-"""Keep consolidated metadata in step with the nodes that it has copies of.
+"""Updates of consolidated metadata after a node has changed.
 
-Every change of a node first looks for groups above it that keep copies (one batch of
-requests), so that what cannot be looked at fails before anything has changed. The change is
-marked in the copies (see `tessarr.flow.changes`). After
-the change they are built again from the stored documents. Each copy is replaced only if
-it is still the one that was read, and the node is read after it: the last of several
-writers stores copies that are current.
+Every change first looks for groups above the node that keep copies, in one batch of requests, so
+that a missing permission fails before anything has changed. The change is marked in the copies
+(see `tessarr.flow.changes`). Afterwards the copies are built again from the stored documents. A
+document with copies is replaced only if it has not changed since it was read, and the node is
+read after it: of several writers, the last one stores current copies.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tessarr.flow.open import prefix_of
-from tessarr.flow.replace import replace
+from tessarr.flow.replace import replace_document
 from tessarr.flow.run import Flow, Get
 from tessarr.format import json
 from tessarr.format.node_path import ancestors, join
@@ -34,16 +33,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DOCUMENTS",
-    "Keeper",
-    "attempt",
-    "copied_from",
-    "dump",
-    "keepers",
-    "keepers_around",
+    "ConsolidatedGroup",
+    "attempt_update",
+    "copies_key",
+    "dump_copies",
+    "find_consolidated_groups",
+    "find_consolidated_groups_of_array",
     "update_entry",
 ]
 
-Keeper: TypeAlias = "tuple[str, ZarrFormat]"
+ConsolidatedGroup: TypeAlias = "tuple[str, ZarrFormat]"
 """A group that keeps copies, and its format."""
 
 DOCUMENTS: Final[dict[ZarrFormat, tuple[str, ...]]] = {
@@ -52,16 +51,18 @@ DOCUMENTS: Final[dict[ZarrFormat, tuple[str, ...]]] = {
 }
 """What a node may have, by format."""
 
-_HOLDER: Final = {2: ZMETADATA, 3: "zarr.json"}
+_DOCUMENT_WITH_COPIES: Final = {2: ZMETADATA, 3: "zarr.json"}
 _MARK: Final = {2: b'"metadata"', 3: f'"{MEMBER}"'.encode()}
 
 
-def copied_from(path: str, zarr_format: ZarrFormat) -> str:
+def copies_key(path: str, zarr_format: ZarrFormat) -> str:
     """Return the key of the document that holds the copies of the group at `path`."""
-    return prefix_of(path) + _HOLDER[zarr_format]
+    return prefix_of(path) + _DOCUMENT_WITH_COPIES[zarr_format]
 
 
-def keepers(path: str, *formats: ZarrFormat, own: bool = False) -> Flow[list[Keeper]]:
+def find_consolidated_groups(
+    path: str, *formats: ZarrFormat, own: bool = False
+) -> Flow[list[ConsolidatedGroup]]:
     """Return the groups above a node that keep copies of metadata.
 
     Parameters
@@ -74,18 +75,20 @@ def keepers(path: str, *formats: ZarrFormat, own: bool = False) -> Flow[list[Kee
         Whether the node may be such a group itself: matters in format 2, whose copies
         include those of the group's own documents.
     """
-    groups, requests = _above(path, formats, own)
+    groups, requests = _candidate_groups(path, formats, own)
     if not groups:
         return []
-    found = yield requests
+    documents = yield requests
     return [
         group
-        for group, document in zip(groups, found, strict=True)
+        for group, document in zip(groups, documents, strict=True)
         if document is not None and _MARK[group[1]] in document
     ]
 
 
-def keepers_around(path: str, zarr_format: ZarrFormat) -> Flow[list[Keeper]]:
+def find_consolidated_groups_of_array(
+    path: str, zarr_format: ZarrFormat
+) -> Flow[list[ConsolidatedGroup]]:
     """Return the same for an array that may be in no hierarchy: one request tells that it is not.
 
     A node of a hierarchy is in a group. Where there is none, nothing further up is looked at.
@@ -100,21 +103,23 @@ def keepers_around(path: str, zarr_format: ZarrFormat) -> Flow[list[Keeper]]:
     marker = "zarr.json" if zarr_format == 3 else ".zgroup"
     if (yield Get(join(path.rpartition("/")[0], marker))) is None:
         return []
-    return (yield from keepers(path, zarr_format))
+    return (yield from find_consolidated_groups(path, zarr_format))
 
 
 @lru_cache(512)
-def _above(
+def _candidate_groups(
     path: str, formats: tuple[ZarrFormat, ...], own: bool
-) -> tuple[list[Keeper], tuple[Get, ...]]:
+) -> tuple[list[ConsolidatedGroup], tuple[Get, ...]]:
     """Return the groups that may keep copies, and what tells whether they do."""
-    groups: list[Keeper] = [(group, form) for group in ancestors(path) for form in formats]
+    groups: list[ConsolidatedGroup] = [
+        (group, form) for group in ancestors(path) for form in formats
+    ]
     if own and 2 in formats:
         groups.append((path, 2))
-    return groups, tuple(Get(copied_from(*group)) for group in groups)
+    return groups, tuple(Get(copies_key(*group)) for group in groups)
 
 
-def attempt(change: Flow[Any], group: str, path: str) -> Flow[None]:
+def attempt_update(change: Flow[Any], group: str, path: str) -> Flow[None]:
     """Change the copies that `group` keeps because the node at `path` was changed; or warn."""
     try:
         yield from change
@@ -125,7 +130,7 @@ def attempt(change: Flow[Any], group: str, path: str) -> Flow[None]:
         )
 
 
-def update_entry(keeper: Keeper, path: str, *, below: bool, mark: str) -> Flow[None]:
+def update_entry(keeper: ConsolidatedGroup, path: str, *, below: bool, mark: str) -> Flow[None]:
     """Bring the copies of a group in step with what is stored of the node at `path`.
 
     Parameters
@@ -143,35 +148,35 @@ def update_entry(keeper: Keeper, path: str, *, below: bool, mark: str) -> Flow[N
     group, zarr_format = keeper
     nodes = [path]
     if below:
-        nodes = [at for at in (*ancestors(path), path) if len(at) > len(group)]
+        nodes = [node for node in (*ancestors(path), path) if len(node) > len(group)]
     names = DOCUMENTS[zarr_format]
-    key = copied_from(group, zarr_format)
+    key = copies_key(group, zarr_format)
     prefix = len(prefix_of(group))
 
-    def make(old: bytes | None, *found: bytes | None) -> tuple[bytes | None, None]:
+    def make(old: bytes | None, *values: bytes | None) -> tuple[bytes | None, None]:
         if old is None:
             return None, None
         document, _ = json.load(old, what=f"metadata {key!r}", tokens=zarr_format == 2)
         if not has_copies(document, zarr_format):
             return old, None
-        stated: dict[str, dict[str, Any]] = {}
-        answers = iter(found)
-        for at in nodes:
-            own = {}
-            for name, content in zip(names, answers, strict=False):
+        copied: dict[str, dict[str, Any]] = {}
+        contents = iter(values)
+        for node in nodes:
+            documents = {}
+            for name, content in zip(names, contents, strict=False):
                 if content is not None:
-                    what = f"metadata {join(at, name)!r}"
-                    own[name], _ = v2.load(content, name, what=what)
-            stated[at[prefix:]] = own if own.keys() != {".zattrs"} else {}
+                    what = f"metadata {join(node, name)!r}"
+                    documents[name], _ = v2.load(content, name, what=what)
+            copied[node[prefix:]] = documents if documents.keys() != {".zattrs"} else {}
         marks = read_marks(document, zarr_format)
         marks.pop(mark, None)
-        new = replace_copies(document, zarr_format, stated, below=path[prefix:] if below else None)
-        return dump(replace_marks(new, zarr_format, marks), zarr_format), None
+        new = replace_copies(document, zarr_format, copied, below=path[prefix:] if below else None)
+        return dump_copies(replace_marks(new, zarr_format, marks), zarr_format), None
 
-    beside = tuple(Get(prefix_of(at) + name) for at in nodes for name in names)
-    yield from replace(key, make, beside)
+    requests = tuple(Get(prefix_of(node) + name) for node in nodes for name in names)
+    yield from replace_document(key, make, requests)
 
 
-def dump(document: dict[str, Any], zarr_format: ZarrFormat) -> bytes:
+def dump_copies(document: dict[str, Any], zarr_format: ZarrFormat) -> bytes:
     """Return a document with copies as it is stored."""
     return json.dump(document, indent=4 if zarr_format == 2 else 2, sort_keys=zarr_format == 2)

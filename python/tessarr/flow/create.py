@@ -1,9 +1,9 @@
-"""Make a node: its ancestors first, its own document last and exclusively.
+"""Creation of nodes: ancestors first, then the documents of the node, exclusively.
 
-The document of the node is stored only if none is there, in one atomic step,
-so that of two programs that create the same node one fails. Everything that can
-be wrong with the new node is found before a request changes anything: with
-`overwrite`, the old node is deleted only when its replacement is known to be good.
+One atomic step stores the document of a node only if none exists, so that of two programs that
+create the same node one fails. Everything that can be wrong with the new node is checked before
+a request changes anything: with `overwrite`, the old node is deleted only when its replacement
+is valid.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.flow import copies, deletion, measure
-from tessarr.flow.changes import tracked
-from tessarr.flow.edit import delete
-from tessarr.flow.open import MARKERS, Node, exists, exists_beside, parse_v3, prefix_of
-from tessarr.flow.run import Create, Delete, DeletesAtOnce, Flow, Get, Put, Seen, Size
+from tessarr.flow.changes import change_with_copies
+from tessarr.flow.edit import delete_node
+from tessarr.flow.open import MARKERS, Node, check_node_with, node_exists, parse_v3, prefix_of
+from tessarr.flow.run import Create, Delete, Flow, Get, HasAtomicDelete, KnownDocument, Put, Size
 from tessarr.format.node_path import ancestors, find_reserved_names, normalize_path, split
 from tessarr.format.user_warnings import warn_user
 from tessarr.metadata import v2, v3
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "ancestors_of",
-    "commit",
-    "create",
-    "create_all",
-    "documents",
+    "create_ancestors",
+    "create_documents",
+    "create_node",
+    "create_nodes",
+    "dump_documents",
     "is_below_deleted",
-    "prepare",
+    "prepare_ancestors",
     "warn_of_reserved",
 ]
 
 
-def create(
+def create_node(
     path: str,
     meta: Node,
     *,
@@ -72,37 +72,37 @@ def create(
     ArgumentError
         If an ancestor is a group of another format, or a name is not allowed.
     """
-    own = documents(meta)
+    documents = dump_documents(meta)
     form = meta.zarr_format
     normalize_path(path, form)
-    found, marked = yield from _occupied(path)
-    if found and not overwrite and not (yield from is_below_deleted(path)):
-        raise _exists(path, store)
+    exists, marked = yield from _check_occupied(path)
+    if exists and not overwrite and not (yield from is_below_deleted(path)):
+        raise _exists_error(path, store)
     if form == 3:
         warn_of_reserved(path, within)
-    keepers = yield from copies.keepers(path, form)
+    keepers = yield from copies.find_consolidated_groups(path, form)
 
     def store_node() -> Flow[None]:
-        gone = yield from ancestors_of(path, meta, within)
-        if found and not gone:
-            yield from deletion.delete(path)
+        gone = yield from create_ancestors(path, meta, within)
+        if exists and not gone:
+            yield from deletion.delete_all(path)
         elif overwrite and path and (yield from deletion.remove_dangling_link(path)):
             pass
         elif marked and not gone:
-            yield from deletion.complete(path)
+            yield from deletion.complete_deletion(path)
         elif overwrite and clear and isinstance(meta, ArrayMeta):
             yield from _delete_chunks(path, meta)
-        if not (yield from commit(prefix_of(path), own)):
-            raise _exists(path, store)
+        if not (yield from create_documents(prefix_of(path), documents)):
+            raise _exists_error(path, store)
 
-    yield from tracked(keepers, path, store_node, below=True)
+    yield from change_with_copies(keepers, path, store_node, below=True)
 
 
 def _delete_chunks(path: str, meta: ArrayMeta) -> Flow[None]:
     """Delete chunks that another program left without an array, and nothing else."""
     encoding, rank = meta.chunk_key_encoding, meta.rank
-    found = yield from measure.keys(path)
-    chunks = [key for key in found if encoding.decode(key, rank) is not None]
+    keys = yield from measure.list_keys(path)
+    chunks = [key for key in keys if encoding.decode(key, rank) is not None]
     if chunks:
         yield tuple(Delete(prefix_of(path) + key) for key in chunks)
 
@@ -118,33 +118,35 @@ def warn_of_reserved(path: str, within: str | None = None) -> None:
         )
 
 
-def prepare(path: str, meta: Node, within: str | None = None) -> Flow[list[copies.Keeper]]:
+def prepare_ancestors(
+    path: str, meta: Node, within: str | None = None
+) -> Flow[list[copies.ConsolidatedGroup]]:
     """Find out whether a node may be stored at a path, and create the groups above it.
 
     Parameters
     ----------
     path, meta, within
-        As for `create`.
+        As for `create_node`.
 
     Returns
     -------
     list
         The groups above that keep copies of metadata.
     """
-    documents(meta)
+    dump_documents(meta)
     normalize_path(path, meta.zarr_format)
     if meta.zarr_format == 3:
         warn_of_reserved(path, within)
-    keepers = yield from copies.keepers(path, meta.zarr_format)
-    yield from ancestors_of(path, meta, within)
+    keepers = yield from copies.find_consolidated_groups(path, meta.zarr_format)
+    yield from create_ancestors(path, meta, within)
     return keepers
 
 
-def _occupied(path: str) -> Flow[tuple[bool, bool]]:
+def _check_occupied(path: str) -> Flow[tuple[bool, bool]]:
     """Return whether there is a node, and whether its deletion has begun."""
-    mark = deletion.mark_of(path)
-    found, (marked,) = yield from exists_beside(path, (Size(mark),), v1=True)
-    return found, marked is not None
+    mark = deletion.mark_key(path)
+    exists, (marked,) = yield from check_node_with(path, (Size(mark),), v1=True)
+    return exists, marked is not None
 
 
 def is_below_deleted(path: str, within: str | None = None) -> Flow[bool]:
@@ -158,18 +160,18 @@ def is_below_deleted(path: str, within: str | None = None) -> Flow[bool]:
         The path of a group that is known to exist.
     """
     marked = []
-    for at in _not_known(path, within):
-        if (yield DeletesAtOnce(prefix_of(at))):
+    for ancestor in _unknown_ancestors(path, within):
+        if (yield HasAtomicDelete(prefix_of(ancestor))):
             continue
-        if (yield from deletion.is_marked(at)):
-            marked.append(at)
-    for at in marked:
-        if not (yield from exists(at)):
+        if (yield from deletion.has_mark(ancestor)):
+            marked.append(ancestor)
+    for ancestor in marked:
+        if not (yield from node_exists(ancestor)):
             return True
     return False
 
 
-def create_all(
+def create_nodes(
     nodes: Mapping[str, Node],
     *,
     overwrite: bool = False,
@@ -183,7 +185,7 @@ def create_all(
     nodes
         What, by path; normalised.
     overwrite, within, store
-        As for `create`.
+        As for `create_node`.
 
     Returns
     -------
@@ -203,34 +205,34 @@ def create_all(
     """
     new = dict(nodes)
     for path, meta in nodes.items():
-        for above in _not_known(path, within):
+        for above in _unknown_ancestors(path, within):
             if isinstance(nodes.get(above), ArrayMeta):
                 raise ArgumentError(f"{path!r} cannot lie below array {above!r}", path=path)
-            if above not in new and not (yield from exists(above)):
+            if above not in new and not (yield from node_exists(above)):
                 new[above] = GroupMeta(meta.zarr_format)
     for path in nodes:
-        if not overwrite and (yield from exists(path, v1=True)):
-            raise _exists(path, store)
-    done: dict[str, Node] = {}
+        if not overwrite and (yield from node_exists(path, v1=True)):
+            raise _exists_error(path, store)
+    created: dict[str, Node] = {}
     try:
         for path in sorted(new, key=lambda path: path.split("/") if path else []):
             parent = split(path)[0]
-            near = parent if path and parent in done else within
-            yield from create(path, new[path], overwrite=overwrite, within=near, store=store)
-            done[path] = new[path]
+            known = parent if path and parent in created else within
+            yield from create_node(path, new[path], overwrite=overwrite, within=known, store=store)
+            created[path] = new[path]
     except BaseException:
-        for path in reversed(done):
-            yield from delete(path)
+        for path in reversed(created):
+            yield from delete_node(path)
         raise
-    return done
+    return created
 
 
-def documents(meta: Node) -> dict[str, bytes]:
+def dump_documents(meta: Node) -> dict[str, bytes]:
     """Return the documents of a node by name, the one that makes it first."""
     return {"zarr.json": v3.dump(meta)} if meta.zarr_format == 3 else v2.dump(meta)
 
 
-def ancestors_of(path: str, meta: Node, within: str | None = None) -> Flow[bool]:
+def create_ancestors(path: str, meta: Node, within: str | None = None) -> Flow[bool]:
     """Create the groups above `path` that are missing, from the root downwards.
 
     Returns
@@ -239,46 +241,54 @@ def ancestors_of(path: str, meta: Node, within: str | None = None) -> Flow[bool]
         Whether the deletion of one of them had begun, and is now complete: then nothing is left
         at `path`.
     """
-    above = _not_known(path, within)
+    above = _unknown_ancestors(path, within)
     if not above:
         return False
     form = meta.zarr_format
     other = 5 - form
-    marks = yield tuple(Get(prefix_of(at) + name) for at in above for name in MARKERS[form])
+    marks = yield tuple(
+        Get(prefix_of(ancestor) + name) for ancestor in above for name in MARKERS[form]
+    )
     absent = []
-    for i, at in enumerate(above):
-        own = marks[i * len(MARKERS[form]) : (i + 1) * len(MARKERS[form])]
-        if all(document is None for document in own):
-            absent.append(at)
+    for i, ancestor in enumerate(above):
+        documents = marks[i * len(MARKERS[form]) : (i + 1) * len(MARKERS[form])]
+        if all(document is None for document in documents):
+            absent.append(ancestor)
         else:
-            _check_group(path, at, form, own[0])
+            _check_group(path, ancestor, form, documents[0])
     if not absent:
         return False
-    found = yield (
-        *(Get(prefix_of(at) + name) for at in absent for name in MARKERS[other]),
-        *(Size(deletion.mark_of(at)) for at in absent),
+    responses = yield (
+        *(Get(prefix_of(ancestor) + name) for ancestor in absent for name in MARKERS[other]),
+        *(Size(deletion.mark_key(ancestor)) for ancestor in absent),
     )
-    others, marks = found[: -len(absent)], found[-len(absent) :]
+    others, marks = responses[: -len(absent)], responses[-len(absent) :]
     if any(document is not None for document in others):
         raise ArgumentError(
             f"cannot create {path!r} in format {form}: a node above it is of format {other}; "
             f"give zarr_format={other}",
             path=path,
         )
-    deleted = next((at for at, mark in zip(absent, marks, strict=True) if mark is not None), None)
+    deleted = next(
+        (ancestor for ancestor, mark in zip(absent, marks, strict=True) if mark is not None), None
+    )
     if deleted is not None:
-        yield from deletion.complete(deleted)
-        absent = [at for at in above if at in absent or at.startswith(prefix_of(deleted))]
-    group = documents(GroupMeta(zarr_format=form, attributes={}))
-    for at in absent:
-        if not (yield from commit(prefix_of(at), group)):
+        yield from deletion.complete_deletion(deleted)
+        absent = [
+            ancestor
+            for ancestor in above
+            if ancestor in absent or ancestor.startswith(prefix_of(deleted))
+        ]
+    group = dump_documents(GroupMeta(zarr_format=form, attributes={}))
+    for ancestor in absent:
+        if not (yield from create_documents(prefix_of(ancestor), group)):
             # Somebody else was faster, which is fine if that is a group.
-            own = yield tuple(Get(prefix_of(at) + name) for name in MARKERS[form])
-            _check_group(path, at, form, own[0])
+            documents = yield tuple(Get(prefix_of(ancestor) + name) for name in MARKERS[form])
+            _check_group(path, ancestor, form, documents[0])
     return deleted is not None
 
 
-def _not_known(path: str, within: str | None) -> list[str]:
+def _unknown_ancestors(path: str, within: str | None) -> list[str]:
     """Return the paths above `path` but for those of a group that is there, and above that."""
     above = list(ancestors(path))
     return above[above.index(within) + 1 :] if within in above else above
@@ -296,13 +306,15 @@ def _check_group(path: str, above: str, zarr_format: int, document: bytes | None
         )
 
 
-def commit(prefix: str, own: dict[str, bytes], seen: Seen | None = None) -> Flow[bool]:
+def create_documents(
+    prefix: str, documents: dict[str, bytes], seen: KnownDocument | None = None
+) -> Flow[bool]:
     """Store the documents of a node, unless there is one; a failure leaves nothing behind.
 
     What is then known of the first is told by `seen`.
     """
-    (name, document), *rest = own.items()
-    if not (yield Create(prefix + name, document, Seen() if seen is None else seen)):
+    (name, document), *rest = documents.items()
+    if not (yield Create(prefix + name, document, KnownDocument() if seen is None else seen)):
         return False
     try:
         for name_, document_ in rest:
@@ -313,10 +325,10 @@ def commit(prefix: str, own: dict[str, bytes], seen: Seen | None = None) -> Flow
     return True
 
 
-def _exists(path: str, store: object) -> ExistsError:
-    at = f"at path {path!r} of {store}" if path else f"at the root of {store}"
+def _exists_error(path: str, store: object) -> ExistsError:
+    location = f"at path {path!r} of {store}" if path else f"at the root of {store}"
     return ExistsError(
-        f"there is a node {at} already: open it, or give overwrite=True to replace it "
+        f"there is a node {location} already: open it, or give overwrite=True to replace it "
         "with everything below it",
         kind="node_exists",
         path=path,

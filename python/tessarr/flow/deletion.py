@@ -1,10 +1,9 @@
-"""Deletion of everything at a path, complete or continued later.
+"""Deletion of everything at a path; an interrupted deletion is completed later.
 
-A store that deletes a prefix in one step (a folder, memory, SQLite) needs no more. In every other
-store a mark comes first: a key beside the node, which is removed last. If the program dies
-meanwhile, the mark stays, and creating a node at the path, or below it, completes the deletion
-first.
-So nothing that was deleted is part of a new node.
+A store that deletes a prefix in one step (a folder, memory, SQLite) needs only that. Every other
+store first gets a mark: a key beside the node, which is removed last. If the program dies, the
+mark stays, and the creation of a node at the path, or below it, first completes the deletion.
+So no deleted key becomes part of a new node.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from tessarr.flow.open import MARKERS, prefix_of
 from tessarr.flow.run import (
     Delete,
     DeletePrefix,
-    DeletesAtOnce,
     Flow,
+    HasAtomicDelete,
     ListDir,
     Put,
     RemoveLink,
@@ -25,25 +24,25 @@ from tessarr.flow.run import (
 )
 
 __all__ = [
-    "complete",
-    "delete",
-    "is_marked",
-    "mark",
-    "mark_of",
+    "complete_deletion",
+    "delete_all",
+    "delete_mark",
+    "has_mark",
+    "mark_key",
+    "put_mark",
     "remove_dangling_link",
-    "unmark",
 ]
 
 _SUFFIX: Final = ".__deleted"
 _CONTENT: Final = b"the deletion of this path has begun\n"
 
 
-def mark_of(path: str) -> str:
+def mark_key(path: str) -> str:
     """Return the key that tells that the deletion of `path` has begun.
 
     Examples
     --------
-    >>> mark_of("a/b"), mark_of("")
+    >>> mark_key("a/b"), mark_key("")
     ('a/b.__deleted', '.__deleted')
     """
     return path + _SUFFIX
@@ -55,7 +54,7 @@ def remove_dangling_link(path: str) -> Flow[bool]:
     return removed
 
 
-def delete(path: str) -> Flow[None]:
+def delete_all(path: str) -> Flow[None]:
     """Delete everything at a path.
 
     Documents go before the rest: a deletion that fails half-way leaves chunks without a
@@ -64,43 +63,43 @@ def delete(path: str) -> Flow[None]:
     """
     prefix = prefix_of(path)
     yield RemoveLink(prefix)
-    if (yield DeletesAtOnce(prefix)):
+    if (yield HasAtomicDelete(prefix)):
         yield DeletePrefix(prefix)
         return
     with suppress(Exception):  # a store that is full has to be cleared all the same
-        yield from mark(path)
+        yield from put_mark(path)
     documents = [prefix + name for names in MARKERS.values() for name in names]
     try:
         yield Delete(documents[0])
     except BaseException:
-        yield from unmark(path)  # nothing is deleted
+        yield from delete_mark(path)  # nothing is deleted
         raise
     yield tuple(Delete(key) for key in documents[1:])
-    yield from complete(path)
+    yield from complete_deletion(path)
 
 
-def mark(path: str) -> Flow[None]:
+def put_mark(path: str) -> Flow[None]:
     """Tell that what is at a path is no node, or soon none."""
-    yield Put(mark_of(path), _CONTENT)
+    yield Put(mark_key(path), _CONTENT)
 
 
-def unmark(path: str) -> Flow[None]:
+def delete_mark(path: str) -> Flow[None]:
     """Tell that it is one."""
-    yield Delete(mark_of(path))
+    yield Delete(mark_key(path))
 
 
-def complete(path: str) -> Flow[None]:
+def complete_deletion(path: str) -> Flow[None]:
     """Delete what is left at a path, and then the mark."""
     if path:
         yield DeletePrefix(prefix_of(path))
     else:
         # The mark of the root is itself below the root.
         keys, prefixes = yield ListDir("")
-        yield tuple(Delete(key) for key in keys if key != mark_of(path))
+        yield tuple(Delete(key) for key in keys if key != mark_key(path))
         yield tuple(DeletePrefix(prefix) for prefix in prefixes)
-    yield from unmark(path)
+    yield from delete_mark(path)
 
 
-def is_marked(path: str) -> Flow[bool]:
+def has_mark(path: str) -> Flow[bool]:
     """Return whether the deletion of a path has begun and not ended."""
-    return (yield Size(mark_of(path))) is not None
+    return (yield Size(mark_key(path))) is not None

@@ -1,7 +1,7 @@
-"""Change a node that exists, each time in one atomic step (see `tessarr.flow.replace`).
+"""Changes of existing nodes, each in one atomic step (see `tessarr.flow.replace`).
 
-What a document holds beside the edited member stays as it is. Groups above that keep
-consolidated metadata are kept in step (see `tessarr.flow.copies`).
+All other members of an edited document stay unchanged. Consolidated metadata of the groups above
+is updated (see `tessarr.flow.copies`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 
 from tessarr.errors import NotJSONError
 from tessarr.flow import copies, deletion
-from tessarr.flow.changes import tracked
-from tessarr.flow.open import Kind, missing, parse, prefix_of, remember
-from tessarr.flow.replace import replace
-from tessarr.flow.run import Flow, Get, Seen
+from tessarr.flow.changes import change_with_copies
+from tessarr.flow.open import Kind, cache_parsed, not_found_error, parse_documents, prefix_of
+from tessarr.flow.replace import replace_document
+from tessarr.flow.run import Flow, Get, KnownDocument
 from tessarr.format import json
 from tessarr.format.validation import Problems
 from tessarr.metadata import v2
@@ -23,10 +23,10 @@ from tessarr.metadata.attributes import read_user_attributes
 from tessarr.metadata.node import ArrayMeta
 from tessarr.types import JSON, JSONObject, Shape, ZarrFormat
 
-__all__ = ["attributes", "delete", "fill_value", "shape", "stored"]
+__all__ = ["delete_node", "edit_attributes", "edit_fill_value", "edit_shape", "read_stored_array"]
 
 
-def attributes(
+def edit_attributes(
     path: str, zarr_format: ZarrFormat, kind: Kind, change: Callable[[JSONObject], JSONObject]
 ) -> Flow[JSONObject]:
     """Replace the attributes of a node by what `change` makes of the current ones.
@@ -53,50 +53,50 @@ def attributes(
     """
     prefix = prefix_of(path)
 
-    def changed(old: JSONObject) -> JSONObject:
+    def apply_change(old: JSONObject) -> JSONObject:
         problems = Problems()
         new = read_user_attributes(change(dict(old)), problems, old)
         problems.check_arguments("store the attributes", NotJSONError)
         return new
 
     def edit_v3(document: JSONObject) -> JSONObject:
-        return {**document, "attributes": changed(document.get("attributes") or {})}
+        return {**document, "attributes": apply_change(document.get("attributes") or {})}
 
     def edit() -> Flow[JSONObject]:
         if zarr_format == 3:
-            written = yield from _edit(prefix + "zarr.json", path, kind, edit_v3, indent=2)
-            found: JSONObject = written["attributes"]
-            return found
+            written = yield from _edit_document(prefix + "zarr.json", path, kind, edit_v3, indent=2)
+            attributes: JSONObject = written["attributes"]
+            return attributes
         marker = ".zarray" if kind == "array" else ".zgroup"
         if (yield Get(prefix + marker)) is None:
-            raise missing(path, kind)
-        return (yield from _edit(prefix + ".zattrs", path, None, changed, indent=4))
+            raise not_found_error(path, kind)
+        return (yield from _edit_document(prefix + ".zattrs", path, None, apply_change, indent=4))
 
-    keepers = yield from copies.keepers(path, zarr_format, own=kind == "group")
-    return (yield from tracked(keepers, path, edit))
+    keepers = yield from copies.find_consolidated_groups(path, zarr_format, own=kind == "group")
+    return (yield from change_with_copies(keepers, path, edit))
 
 
-def stored(path: str, zarr_format: int) -> Flow[ArrayMeta]:
+def read_stored_array(path: str, zarr_format: int) -> Flow[ArrayMeta]:
     """Return the metadata of an array as it is stored now; of format 2 without attributes."""
     key = _array_key(path, zarr_format)
-    return _parsed(key, path, (yield Get(key)))
+    return _parse_array(key, path, (yield Get(key)))
 
 
-def _parsed(key: str, path: str, document: bytes | None) -> ArrayMeta:
+def _parse_array(key: str, path: str, document: bytes | None) -> ArrayMeta:
     if document is None:
-        raise missing(path, "array")
-    found = parse({key.rpartition("/")[2]: document}, path)
-    if not isinstance(found, ArrayMeta):
-        raise missing(path, "array", other=True)
-    return found
+        raise not_found_error(path, "array")
+    meta = parse_documents({key.rpartition("/")[2]: document}, path)
+    if not isinstance(meta, ArrayMeta):
+        raise not_found_error(path, "array", other=True)
+    return meta
 
 
-def shape(
+def edit_shape(
     path: str,
     zarr_format: ZarrFormat,
     change: Callable[[ArrayMeta], ArrayMeta],
-    keepers: list[copies.Keeper] | None = None,
-    seen: Seen | None = None,
+    keepers: list[copies.ConsolidatedGroup] | None = None,
+    seen: KnownDocument | None = None,
 ) -> Flow[None]:
     """Store a new shape for an array, and a new chunk grid if it takes one.
 
@@ -115,30 +115,32 @@ def shape(
     key = _array_key(path, zarr_format)
 
     def make(old: bytes | None) -> tuple[bytes, None]:
-        found = _parsed(key, path, old)
-        new = change(found)
+        meta = _parse_array(key, path, old)
+        new = change(meta)
         assert old is not None
-        same_grid = new.chunk_grid == found.chunk_grid
-        around = _around.pop(old, None) if same_grid else None
-        if around is None:
+        same_grid = new.chunk_grid == meta.chunk_grid
+        template = _templates.pop(old, None) if same_grid else None
+        if template is None:
             document = json.load(old, what=f"metadata {key!r}")[0]
             if not same_grid:
                 document["chunk_grid"] = new.chunk_grid.to_json()
-            around = _Around.of(document, key, indent=2 if zarr_format == 3 else 4)
-        written = around.document(new.shape)
-        _keep(written, around)
-        remember({key.rpartition("/")[2]: written}, new)
-        return written, None
+            template = _ShapeTemplate.from_document(
+                document, key, indent=2 if zarr_format == 3 else 4
+            )
+        new_document = template.document(new.shape)
+        _cache_template(new_document, template)
+        cache_parsed({key.rpartition("/")[2]: new_document}, new)
+        return new_document, None
 
     if keepers is None:
-        keepers = yield from copies.keepers(path, zarr_format)
+        keepers = yield from copies.find_consolidated_groups(path, zarr_format)
     if keepers:
-        yield from tracked(keepers, path, lambda: replace(key, make, seen=seen))
+        yield from change_with_copies(keepers, path, lambda: replace_document(key, make, seen=seen))
     else:
-        yield from replace(key, make, seen=seen)
+        yield from replace_document(key, make, seen=seen)
 
 
-class _Around(NamedTuple):
+class _ShapeTemplate(NamedTuple):
     """The document of an array, without the lengths of its shape."""
 
     before: str
@@ -146,8 +148,8 @@ class _Around(NamedTuple):
     margin: str
 
     @classmethod
-    def of(cls, document: JSONObject, key: str, *, indent: int) -> _Around:
-        text = _dump({**document, "shape": []}, key, indent=indent).decode("ascii")
+    def from_document(cls, document: JSONObject, key: str, *, indent: int) -> _ShapeTemplate:
+        text = _dump_document({**document, "shape": []}, key, indent=indent).decode("ascii")
         margin = "\n" + " " * indent
         name = f'{margin}"shape": ['  # no line of what is inside members begins in this way
         before, _, after = text.partition(name)
@@ -160,46 +162,50 @@ class _Around(NamedTuple):
         return f"{self.before}{lengths}{margin if shape else ''}{self.after}".encode("ascii")
 
 
-_KEPT: Final = 512
-_KEPT_BYTES: Final = 1 << 16
-_around: dict[bytes, _Around] = {}  # by the documents that were written here: not parsed again
+_CACHE_SIZE: Final = 512
+_CACHE_DOCUMENT_BYTES: Final = 1 << 16
+_templates: dict[
+    bytes, _ShapeTemplate
+] = {}  # by the documents that were written here: not parsed again
 
 
-def _keep(document: bytes, around: _Around) -> None:
-    if len(_around) >= _KEPT:
-        _around.clear()
-    if len(document) <= _KEPT_BYTES:
-        _around[document] = around
+def _cache_template(document: bytes, template: _ShapeTemplate) -> None:
+    if len(_templates) >= _CACHE_SIZE:
+        _templates.clear()
+    if len(document) <= _CACHE_DOCUMENT_BYTES:
+        _templates[document] = template
 
 
-def fill_value(path: str, zarr_format: ZarrFormat, value: JSON) -> Flow[None]:
+def edit_fill_value(path: str, zarr_format: ZarrFormat, value: JSON) -> Flow[None]:
     """Store a new fill value for an array, as its metadata states it."""
     key, indent = _array_key(path, zarr_format), 2 if zarr_format == 3 else 4
 
     def change(document: JSONObject) -> JSONObject:
         return {**document, "fill_value": value}
 
-    keepers = yield from copies.keepers(path, zarr_format)
-    yield from tracked(keepers, path, lambda: _edit(key, path, "array", change, indent=indent))
+    keepers = yield from copies.find_consolidated_groups(path, zarr_format)
+    yield from change_with_copies(
+        keepers, path, lambda: _edit_document(key, path, "array", change, indent=indent)
+    )
 
 
-def delete(path: str) -> Flow[None]:
+def delete_node(path: str) -> Flow[None]:
     """Delete a node and everything below it.
 
     If the store cannot do that in one step, a mark tells that the deletion has begun, until it is
     complete (see `tessarr.flow.deletion`).
     """
-    keepers = yield from copies.keepers(path, 3, 2)
+    keepers = yield from copies.find_consolidated_groups(path, 3, 2)
     # A store that is full has to be cleared, also if nothing can be marked there.
-    delete_all = partial(deletion.delete, path)
-    yield from tracked(keepers, path, delete_all, below=True, mark=False)
+    delete_all = partial(deletion.delete_all, path)
+    yield from change_with_copies(keepers, path, delete_all, below=True, mark=False)
 
 
 def _array_key(path: str, zarr_format: int) -> str:
     return prefix_of(path) + ("zarr.json" if zarr_format == 3 else ".zarray")
 
 
-def _edit(
+def _edit_document(
     key: str,
     path: str,
     required: Kind | None,
@@ -211,17 +217,17 @@ def _edit(
 
     def make(old: bytes | None) -> tuple[bytes, JSONObject]:
         if old is None and required:
-            raise missing(path, required)
+            raise not_found_error(path, required)
         # What is kept as it is need not be JSON by the letter: attributes may hold NaN.
         name = key.rpartition("/")[2]
         document = {} if old is None else v2.load(old, name, what=f"metadata {key!r}")[0]
         new = change(document)
-        return _dump(new, key, indent=indent), new
+        return _dump_document(new, key, indent=indent), new
 
-    return (yield from replace(key, make))
+    return (yield from replace_document(key, make))
 
 
-def _dump(document: JSONObject, key: str, *, indent: int) -> bytes:
+def _dump_document(document: JSONObject, key: str, *, indent: int) -> bytes:
     # Documents of format 2 have sorted members, but attributes the order of the user's.
     sort = indent == 4 and not key.endswith(".zattrs")
     return json.dump(document, indent=indent, sort_keys=sort)

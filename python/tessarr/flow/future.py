@@ -1,7 +1,7 @@
-"""The results of work that goes on in the engine.
+"""Futures: results of work that the engine does concurrently.
 
-Apart from the rest, because the standard library's futures take as long to import
-as Tessarr does.
+The module is imported lazily, because the standard library's futures take as long to import as
+Tessarr does.
 """
 
 from __future__ import annotations

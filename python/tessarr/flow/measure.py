@@ -1,4 +1,4 @@
-"""Measure what is stored under a node, with one listing."""
+"""Sizes and numbers of stored values of a node, from one listing."""
 
 from __future__ import annotations
 
@@ -12,40 +12,43 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.types import Shape
 
-__all__ = ["keys", "stored_bytes", "stored_chunks"]
+__all__ = ["count_stored_chunks", "list_keys", "measure_stored_bytes"]
 
 
-def keys(path: str) -> Flow[list[str]]:
+def list_keys(path: str) -> Flow[list[str]]:
     """Return the keys under the node at `path`, relative to it."""
     prefix = prefix_of(path)
-    found = yield List(prefix)
-    return [key[len(prefix) :] for key in found]
+    keys = yield List(prefix)
+    return [key[len(prefix) :] for key in keys]
 
 
-def stored_bytes(path: str) -> Flow[int]:
+def measure_stored_bytes(path: str) -> Flow[int]:
     """Return the size of everything under the node at `path`, its metadata included."""
-    found = yield List(prefix_of(path))
+    keys = yield List(prefix_of(path))
     # A key may have gone since the listing.
-    sizes: tuple[int | None, ...] = yield tuple(Size(key) for key in found)
+    sizes: tuple[int | None, ...] = yield tuple(Size(key) for key in keys)
     return sum(size or 0 for size in sizes)
 
 
-def stored_chunks(path: str, meta: ArrayMeta) -> Flow[int]:
+def count_stored_chunks(path: str, meta: ArrayMeta) -> Flow[int]:
     """Return how many chunks of an array are stored; all chunks of a stored shard count."""
-    found = yield from keys(path)
-    cells = (meta.chunk_key_encoding.decode(key, meta.rank) for key in found)
-    return sum(_chunks_in(meta, cell) for cell in cells if cell is not None)
+    keys = yield from list_keys(path)
+    cells = (meta.chunk_key_encoding.decode(key, meta.rank) for key in keys)
+    return sum(_count_chunks_in(meta, cell) for cell in cells if cell is not None)
 
 
-def _chunks_in(meta: ArrayMeta, cell: Shape) -> int:
+def _count_chunks_in(meta: ArrayMeta, cell: Shape) -> int:
     """Return how many chunks the stored object at `cell` has inside of the array."""
     cuts = meta.chunk_grid.cuts
-    inside = [
-        min(size - axis.start(at), axis.length(at))
-        for axis, at, size in zip(cuts, cell, meta.shape, strict=True)
+    lengths = [
+        min(size - axis.start(index), axis.length(index))
+        for axis, index, size in zip(cuts, cell, meta.shape, strict=True)
     ]
-    if any(length <= 0 for length in inside):
+    if any(length <= 0 for length in lengths):
         return 0
     if not meta.is_sharded:
         return 1
-    return prod(-(-length // short) for length, short in zip(inside, meta.chunk_shape, strict=True))
+    return prod(
+        -(-length // chunk_length)
+        for length, chunk_length in zip(lengths, meta.chunk_shape, strict=True)
+    )

@@ -1,4 +1,4 @@
-"""Bring an array of format 1 to format 2: new documents, the same chunks."""
+"""Migration of an array from format 1 to format 2: new documents, the same chunks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.types import MemoryOrder
 
-__all__ = ["migrate"]
+__all__ = ["migrate_array"]
 
 
-def migrate(path: str, *, order: MemoryOrder | None = None) -> Flow[ArrayMeta]:
+def migrate_array(path: str, *, order: MemoryOrder | None = None) -> Flow[ArrayMeta]:
     """Replace ``meta`` and ``attrs`` by ``.zarray`` and ``.zattrs``.
 
     The array stays readable at every point: ``.zarray`` is stored last and exclusively,
@@ -54,16 +54,16 @@ def migrate(path: str, *, order: MemoryOrder | None = None) -> Flow[ArrayMeta]:
     if not present:
         yield Put(prefix + v2.ATTRIBUTES, new[v2.ATTRIBUTES])
         if not (yield Replace(prefix + v2.ARRAY, new[v2.ARRAY], None)):
-            raise _exists(path, v2.ARRAY)
+            raise _exists_error(path, v2.ARRAY)
     elif present != {v2.ARRAY: new[v2.ARRAY]}:
-        raise _exists(path, min(present))
+        raise _exists_error(path, min(present))
     # The document that another migration would look for goes last.
     yield Delete(prefix + v1.ATTRIBUTES)
     yield Delete(prefix + v1.ARRAY)
     return meta
 
 
-def _exists(path: str, name: str) -> ExistsError:
+def _exists_error(path: str, name: str) -> ExistsError:
     return ExistsError(
         f"cannot migrate {path or '/'!r}: there is {name!r} already, which would be replaced",
         kind="node_exists",

@@ -1,12 +1,12 @@
-"""Find the node at a path, in as few requests as its format allows.
+"""Lookup and parsing of the metadata of a node, in as few requests as its format allows.
 
-An array or a group of format 3 takes one request; format 2 two more, because
-its attributes are in a document of their own. Format 1 comes last. The first document
-that is there decides: if it is broken, that is an error, and no other format is tried.
-Where documents of several formats are present, the newest is what the node is.
+An array or a group of format 3 takes one request; format 2 takes two more, because it stores
+attributes in a separate document. Format 1 comes last. The first document that exists decides: if
+it is invalid, that is an error, and no other format is tried. Where documents of several formats
+exist, the newest format wins.
 
-Parsed documents are kept by their bytes, so that opening an unchanged node
-again parses nothing and is never stale.
+A cache maps the bytes of documents to parsed metadata, so that opening an unchanged node again
+parses nothing and is never stale.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ __all__ = [
     "MARKERS",
     "Kind",
     "Node",
-    "array",
-    "exists",
-    "exists_beside",
-    "find",
-    "group",
-    "missing",
-    "node",
-    "parse",
+    "cache_parsed",
+    "check_node_with",
+    "find_node",
+    "node_exists",
+    "not_found_error",
+    "open_array",
+    "open_group",
+    "open_node",
+    "parse_documents",
     "parse_v2",
     "parse_v3",
     "prefix_of",
-    "remember",
 ]
 
 Node: TypeAlias = ArrayMeta | GroupMeta
@@ -47,10 +47,10 @@ Kind: TypeAlias = Literal["array", "group"]
 MARKERS: Final = {3: ("zarr.json",), 2: (".zarray", ".zgroup")}
 """The documents that make a node, by format."""
 
-_KEPT: Final = 512
-_KEPT_BYTES: Final = 1 << 16
+_CACHE_SIZE: Final = 512
+_CACHE_DOCUMENT_BYTES: Final = 1 << 16
 
-_parsed: dict[Any, Node] = {}
+_parsed_nodes: dict[Any, Node] = {}
 
 
 _NOT_FOUND: Final = {None: "node_not_found", "array": "array_not_found", "group": "group_not_found"}
@@ -67,7 +67,7 @@ def prefix_of(path: str) -> str:
     return f"{path}/" if path else ""
 
 
-def find(
+def find_node(
     path: str,
     *,
     zarr_format: ZarrFormat | None = None,
@@ -107,10 +107,8 @@ def find(
     for name in documents:
         document = yield Get(prefix + name)
         if document is not None:
-            beside = (".zattrs", copies) if copies and name == ".zgroup" else (".zattrs",)
-            others = (
-                (yield tuple(Get(prefix + other) for other in beside)) if attributes else [None]
-            )
+            names = (".zattrs", copies) if copies and name == ".zgroup" else (".zattrs",)
+            others = (yield tuple(Get(prefix + other) for other in names)) if attributes else [None]
             return parse_v2(name, document, *others, path=path)
     if within == 2:
         document = yield Get(prefix + "zarr.json")
@@ -130,19 +128,19 @@ def _find_v1(path: str) -> Flow[ArrayMeta | None]:
     return v1.parse(document, attributes, where=path)
 
 
-def exists(path: str, *, v1: bool = False) -> Flow[bool]:
+def node_exists(path: str, *, v1: bool = False) -> Flow[bool]:
     """Return whether there is a node at `path`, be its documents good or bad.
 
     Parameters
     ----------
     path, v1
-        As for `exists_beside`.
+        As for `check_node_with`.
     """
-    return (yield from exists_beside(path, (), v1=v1))[0]
+    return (yield from check_node_with(path, (), v1=v1))[0]
 
 
-def exists_beside(
-    path: str, beside: tuple[Size, ...], *, v1: bool = False
+def check_node_with(
+    path: str, more_requests: tuple[Size, ...], *, v1: bool = False
 ) -> Flow[tuple[bool, list[int | None]]]:
     """Return the same, and the answers to other requests.
 
@@ -152,51 +150,51 @@ def exists_beside(
         Of the node.
     v1
         Whether an array of format 1 counts: a new node there would take over its chunks.
-    beside
+    more_requests
         Requests to send in the same batch.
     """
     prefix = prefix_of(path)
     names = [name for names in MARKERS.values() for name in names]
     old = [prefix + "meta"] if v1 else []
     keys = [*(prefix + name for name in names), *old]
-    found = yield (*(Size(key) for key in keys), *beside)
-    others = list(found[len(keys) :])
-    if any(size is not None for size in found[: len(names)]):
-        return True, others
-    if old and found[len(names)] is not None:
+    sizes = yield (*(Size(key) for key in keys), *more_requests)
+    other_sizes = list(sizes[len(keys) :])
+    if any(size is not None for size in sizes[: len(names)]):
+        return True, other_sizes
+    if old and sizes[len(names)] is not None:
         from tessarr.metadata.v1 import is_v1
 
-        return is_v1((yield Get(old[0]))), others
-    return False, others
+        return is_v1((yield Get(old[0]))), other_sizes
+    return False, other_sizes
 
 
-def node(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[Node]:
+def open_node(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[Node]:
     """Return the metadata of the node at `path`, which has to exist."""
-    found = yield from find(path, zarr_format=zarr_format)
-    if found is None:
-        raise missing(path, None, zarr_format)
-    return found
+    meta = yield from find_node(path, zarr_format=zarr_format)
+    if meta is None:
+        raise not_found_error(path, None, zarr_format)
+    return meta
 
 
-def array(
+def open_array(
     path: str, *, zarr_format: ZarrFormat | None = None, attributes: bool = True
 ) -> Flow[ArrayMeta]:
     """Return the metadata of the array at `path`, which has to exist."""
-    found = yield from find(path, zarr_format=zarr_format, kind="array", attributes=attributes)
-    if not isinstance(found, ArrayMeta):
-        raise missing(path, "array", zarr_format, other=found is not None)
-    return found
+    meta = yield from find_node(path, zarr_format=zarr_format, kind="array", attributes=attributes)
+    if not isinstance(meta, ArrayMeta):
+        raise not_found_error(path, "array", zarr_format, other=meta is not None)
+    return meta
 
 
-def group(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[GroupMeta]:
+def open_group(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[GroupMeta]:
     """Return the metadata of the group at `path`, which has to exist."""
-    found = yield from find(path, zarr_format=zarr_format, kind="group")
-    if not isinstance(found, GroupMeta):
-        raise missing(path, "group", zarr_format, other=found is not None)
-    return found
+    meta = yield from find_node(path, zarr_format=zarr_format, kind="group")
+    if not isinstance(meta, GroupMeta):
+        raise not_found_error(path, "group", zarr_format, other=meta is not None)
+    return meta
 
 
-def missing(
+def not_found_error(
     path: str,
     kind: Kind | None,
     zarr_format: ZarrFormat | None = None,
@@ -206,18 +204,22 @@ def missing(
     hint: str = "",
 ) -> NotFoundError:
     """Return the error for a node that is not there, or is of the other kind."""
-    what = kind or "array or group"
-    at = f"at path {path!r} of {store}" if path else f"at the root of {store}"
+    expected = kind or "array or group"
+    location = f"at path {path!r} of {store}" if path else f"at the root of {store}"
     form = f" of format {zarr_format}" if zarr_format else ""
     if other:
-        there, opener = ("a group", "open_group") if kind == "array" else ("an array", "open_array")
-        message = f"there is no {what} {at}, but {there}: use {opener}, or open for either"
+        actual, opener = (
+            ("a group", "open_group") if kind == "array" else ("an array", "open_array")
+        )
+        message = (
+            f"there is no {expected} {location}, but {actual}: use {opener}, or open for either"
+        )
     else:
-        message = f"there is no {what}{form} {at}{hint}"
+        message = f"there is no {expected}{form} {location}{hint}"
     return NotFoundError(message, kind=_NOT_FOUND[kind], path=path)
 
 
-def parse(documents: Mapping[str, bytes], path: str) -> Node:
+def parse_documents(documents: Mapping[str, bytes], path: str) -> Node:
     """Parse the documents of a node, given by name."""
     if "zarr.json" in documents:
         return parse_v3(documents["zarr.json"], path)
@@ -225,23 +227,23 @@ def parse(documents: Mapping[str, bytes], path: str) -> Node:
     return parse_v2(name, documents[name], documents.get(".zattrs"), path=path)
 
 
-def remember(documents: Mapping[str, bytes], found: Node) -> None:
+def cache_parsed(documents: Mapping[str, bytes], meta: Node) -> None:
     """Keep what documents say, given by name, where that is known without parsing them."""
     if "zarr.json" in documents:
         document = documents["zarr.json"]
-        _keep(document, len(document), found)
+        _cache_node(document, len(document), meta)
         return
     ((name, document),) = documents.items()
-    _keep((name, document, None, None), len(document), found)
+    _cache_node((name, document, None, None), len(document), meta)
 
 
 def parse_v3(document: bytes, path: str) -> Node:
     """Parse a document of format 3, or recall what it says."""
-    found = _parsed.get(document)
-    if found is None:
-        found = v3.parse(document, where=path)
-        _keep(document, len(document), found)
-    return found
+    meta = _parsed_nodes.get(document)
+    if meta is None:
+        meta = v3.parse(document, where=path)
+        _cache_node(document, len(document), meta)
+    return meta
 
 
 def parse_v2(
@@ -254,18 +256,18 @@ def parse_v2(
 ) -> Node:
     """Parse the documents of a node of format 2, or recall what they say."""
     key = (name, document, attributes, copies)
-    found = _parsed.get(key)
-    if found is None:
+    meta = _parsed_nodes.get(key)
+    if meta is None:
         if name == ".zarray":
-            found = v2.parse_array(document, attributes, where=path)
+            meta = v2.parse_array(document, attributes, where=path)
         else:
-            found = v2.parse_group(document, attributes, copies, where=path)
-        _keep(key, sum(len(part or b"") for part in key[1:]), found)
-    return found
+            meta = v2.parse_group(document, attributes, copies, where=path)
+        _cache_node(key, sum(len(part or b"") for part in key[1:]), meta)
+    return meta
 
 
-def _keep(key: object, size_bytes: int, found: Node) -> None:
-    if size_bytes <= _KEPT_BYTES:
-        if len(_parsed) >= _KEPT:
-            _parsed.clear()
-        _parsed[key] = found
+def _cache_node(key: object, size_bytes: int, meta: Node) -> None:
+    if size_bytes <= _CACHE_DOCUMENT_BYTES:
+        if len(_parsed_nodes) >= _CACHE_SIZE:
+            _parsed_nodes.clear()
+        _parsed_nodes[key] = meta

@@ -1,7 +1,7 @@
-"""Replace one document by what is made of it, in one atomic step.
+"""Replacement of one document by a function of its old value, in one atomic step.
 
-Nobody else changes the document meanwhile, or the new one is stored only if it is still
-the one that was read; else it begins again. So two programs that change different
+Either no other program can change the document meanwhile, or the new one is stored only if the
+old one is unchanged; otherwise the replacement is retried. So two programs that change different
 members of one document lose nothing.
 """
 
@@ -11,20 +11,20 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from tessarr.errors import StoreError
-from tessarr.flow.run import Change, Flow, Get, Replace, Seen
+from tessarr.flow.run import Change, Flow, Get, KnownDocument, Replace
 
-__all__ = ["replace"]
+__all__ = ["replace_document"]
 
 T = TypeVar("T")
 
 _TRIES: Final = 1000
 
 
-def replace(
+def replace_document(
     key: str,
     make: Callable[..., tuple[bytes | None, T]],
-    beside: tuple[Get, ...] = (),
-    seen: Seen | None = None,
+    more_requests: tuple[Get, ...] = (),
+    seen: KnownDocument | None = None,
 ) -> Flow[T]:
     """Replace the value of a key by what `make` makes of it.
 
@@ -33,10 +33,10 @@ def replace(
     key
         The key.
     make
-        Given the current value (None if absent) and the answers to `beside`; returns the
+        Given the current value (None if absent) and the answers to `more_requests`; returns the
         new value and what this flow returns. It may be called again, if somebody else
         was faster.
-    beside
+    more_requests
         What else is asked for, each time after the key.
     seen
         What is known of the value, where nothing is asked for beside it.
@@ -51,13 +51,13 @@ def replace(
     StoreError
         If somebody else is faster all the time.
     """
-    if not beside:
-        made: T = yield Change(key, make, seen)
-        return made
+    if not more_requests:
+        result: T = yield Change(key, make, seen)
+        return result
     for _ in range(_TRIES):
         old = yield Get(key)
-        others: tuple[Any, ...] = yield beside
-        new, result = make(old, *others)
+        other_values: tuple[Any, ...] = yield more_requests
+        new, result = make(old, *other_values)
         if new == old or (yield Replace(key, new, old)):
             return result
     raise StoreError(

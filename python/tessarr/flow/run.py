@@ -1,9 +1,8 @@
-"""Make things happen: run flows against a store.
+"""Execution of flows against a store.
 
-A *flow* is a generator that yields requests (`Get`, `Put`, …) or tuples of
-requests that may be answered together, and is sent the answers. It does no
-input or output itself. `run_flow` answers with the store's own blocking methods,
-`run_async` from a thread, so that an event loop is not held up.
+A *flow* is a generator that yields requests (`Get`, `Put`, …), or tuples of requests, and
+receives the responses. It does no I/O itself. `run_flow` performs the requests with the store's
+blocking methods.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ if TYPE_CHECKING:
     from tessarr._engine import Store
 
 __all__ = [
-    "Allowed",
     "Change",
     "Copy",
     "Create",
     "Delete",
     "DeletePrefix",
-    "DeletesAtOnce",
     "Flow",
     "Get",
+    "HasAtomicDelete",
     "Hold",
+    "KnownDocument",
     "List",
     "ListDir",
     "Put",
@@ -46,13 +45,13 @@ __all__ = [
     "Replace",
     "ReplacePrefix",
     "Request",
-    "Seen",
     "Size",
+    "TryRequest",
     "create_document",
-    "document",
+    "read_document",
+    "read_known_document",
     "run_async",
     "run_flow",
-    "seen_document",
 ]
 
 T = TypeVar("T")
@@ -69,7 +68,7 @@ class Get:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class TryRequest:
     """Answer another request with the error where access is denied or the value is damaged."""
 
     request: Get | ListDir
@@ -84,7 +83,7 @@ class Put:
 
 
 @dataclass(slots=True)
-class Seen:
+class KnownDocument:
     """What a document was when somebody looked last; None: nobody knows."""
 
     last: tuple[bytes, bytes | None] | None = None
@@ -108,7 +107,7 @@ class Create:
 
     key: str
     data: bytes
-    seen: Seen
+    seen: KnownDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,7 @@ class Change:
 
     key: str
     make: Callable[[bytes | None], tuple[bytes | None, Any]]
-    seen: Seen | None = None
+    seen: KnownDocument | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +162,7 @@ class RemoveLink:
 
 
 @dataclass(frozen=True, slots=True)
-class DeletesAtOnce:
+class HasAtomicDelete:
     """Ask whether `DeletePrefix` is one step, for readers and if the program is killed."""
 
     prefix: str
@@ -231,7 +230,7 @@ class ListDir:
 
 Request: TypeAlias = (
     Get
-    | Allowed
+    | TryRequest
     | Put
     | Create
     | Replace
@@ -239,7 +238,7 @@ Request: TypeAlias = (
     | Delete
     | DeletePrefix
     | RemoveLink
-    | DeletesAtOnce
+    | HasAtomicDelete
     | Copy
     | Rename
     | Hold
@@ -251,7 +250,7 @@ Request: TypeAlias = (
 Flow: TypeAlias = Generator["Request | tuple[Request, ...]", Any, T]
 
 
-def document(store: Store, request: Get) -> bytes | None:
+def read_document(store: Store, request: Get) -> bytes | None:
     """Return a document of metadata, or None if the key is absent.
 
     Raises
@@ -262,57 +261,57 @@ def document(store: Store, request: Get) -> bytes | None:
     try:
         return store.get(request.key, limit=current().metadata_bytes)
     except DataError as error:
-        _refuse_large(error, request.key)
+        _raise_too_large(error, request.key)
         raise
     except UnicodeEncodeError as error:
         message = f"{request.key!a} is not a key: {error.reason}"
         raise ArgumentError(message, kind="invalid_path") from error
 
 
-def seen_document(store: Store, key: str) -> tuple[bytes, Seen] | None:
+def read_known_document(store: Store, key: str) -> tuple[bytes, KnownDocument] | None:
     """Return the same, and what a later `Change` of it need not read again."""
     try:
-        found = store.get_version(key, limit=current().metadata_bytes)
+        versioned = store.get_version(key, limit=current().metadata_bytes)
     except DataError as error:
-        _refuse_large(error, key)
+        _raise_too_large(error, key)
         raise
-    if found is None:
+    if versioned is None:
         return None
-    document, version = found
-    return document, Seen((document, version))
+    document, version = versioned
+    return document, KnownDocument((document, version))
 
 
-def create_document(store: Store, key: str, data: bytes, seen: Seen) -> bool:
+def create_document(store: Store, key: str, data: bytes, seen: KnownDocument) -> bool:
     """Store a document unless the key is present; return whether that was done."""
-    done, version = store.write(key, data, b"")
-    if done:
+    is_stored, version = store.write(key, data, b"")
+    if is_stored:
         seen.last = data, version
-    return done
+    return is_stored
 
 
-def _change(store: Store, request: Change) -> Any:
-    answer = None
+def _change_document(store: Store, request: Change) -> Any:
+    result = None
 
     def make(document: bytes | None) -> bytes | None:
-        nonlocal answer
-        made, answer = request.make(document)
-        return document if made == document else made
+        nonlocal result
+        new, result = request.make(document)
+        return document if new == document else new
 
-    if request.seen is not None and _as_seen(store, request.key, make, request.seen):
-        return answer
+    if request.seen is not None and _change_known_document(store, request.key, make, request.seen):
+        return result
     try:
         store.change(request.key, make, limit=current().metadata_bytes)
     except DataError as error:
-        _refuse_large(error, request.key)
+        _raise_too_large(error, request.key)
         raise
     except UnicodeEncodeError as error:
         message = f"{request.key!a} is not a key: {error.reason}"
         raise ArgumentError(message, kind="invalid_path") from error
-    return answer
+    return result
 
 
-def _as_seen(
-    store: Store, key: str, make: Callable[[bytes | None], bytes | None], seen: Seen
+def _change_known_document(
+    store: Store, key: str, make: Callable[[bytes | None], bytes | None], seen: KnownDocument
 ) -> bool:
     """Change a document that was seen, if it is still so; False: nothing has changed."""
     last = seen.take()
@@ -320,18 +319,18 @@ def _as_seen(
         return False
     old, version = last
     try:
-        made = make(old)
+        new_document = make(old)
     except TessarrError:
         return False  # it may be another one by now, of which that can be made
-    if made is old:
+    if new_document is old:
         return False
-    done, new = store.write(key, made, version)
-    if done and made is not None:
-        seen.last = made, new
-    return done
+    is_stored, new_version = store.write(key, new_document, version)
+    if is_stored and new_document is not None:
+        seen.last = new_document, new_version
+    return is_stored
 
 
-def _refuse_large(error: DataError, key: str) -> None:
+def _raise_too_large(error: DataError, key: str) -> None:
     """Raise the error for a document that has too many bytes, if that is what it is."""
     if error.kind != "too_large":
         return
@@ -345,7 +344,7 @@ def _refuse_large(error: DataError, key: str) -> None:
     ) from error
 
 
-def _copy(store: Store, request: Copy) -> bool:
+def _copy_value(store: Store, request: Copy) -> bool:
     value = store.get(request.key)
     if value is None:
         return False
@@ -353,13 +352,13 @@ def _copy(store: Store, request: Copy) -> bool:
     return True
 
 
-def _rename(store: Store, request: Rename) -> bool:
+def _rename_prefix(store: Store, request: Rename) -> bool:
     """Rename a folder, or all keys of a store that can do that in one step."""
     if store.read_only:
         return False
     if not isinstance(store, LocalStore):
-        at_once = store.replaces_at_once(request.target)
-        return at_once and store.replace_prefix(request.prefix, request.target)
+        is_atomic = store.replaces_at_once(request.target)
+        return is_atomic and store.replace_prefix(request.prefix, request.target)
     from pathlib import Path
 
     root = Path(store.path)
@@ -373,11 +372,11 @@ def _rename(store: Store, request: Rename) -> bool:
         return False
     if store.durable:
         for folder in {source.parent, target.parent}:
-            opened = os.open(folder, os.O_RDONLY)
+            file = os.open(folder, os.O_RDONLY)
             try:
-                os.fsync(opened)
+                os.fsync(file)
             finally:
-                os.close(opened)
+                os.close(file)
     return True
 
 
@@ -393,7 +392,7 @@ def _remove_link(store: Store, request: RemoveLink) -> bool:
     return store.remove_link(request.prefix)
 
 
-def _hold(store: Store, request: Hold) -> Any:
+def _run_locked(store: Store, request: Hold) -> Any:
     def hold(keys: tuple[str, ...]) -> Any:
         if not keys:
             return run_flow(request.work(store.is_exclusive, os.urandom(6).hex()), store)
@@ -402,27 +401,27 @@ def _hold(store: Store, request: Hold) -> Any:
     return hold(request.keys)
 
 
-def _allowed(store: Store, request: Allowed) -> Any:
+def _try_request(store: Store, request: TryRequest) -> Any:
     try:
-        return answer(request.request, store)
+        return perform_request(request.request, store)
     except (AccessError, DataError, MetadataError) as error:
         return error
 
 
-_ANSWER: dict[type, Callable[[Any, Any], Any]] = {
-    Get: document,
-    Allowed: _allowed,
+_PERFORMERS: dict[type, Callable[[Any, Any], Any]] = {
+    Get: read_document,
+    TryRequest: _try_request,
     Put: lambda store, r: store.put(r.key, r.data),
     Create: lambda store, r: create_document(store, r.key, r.data, r.seen),
     Replace: lambda store, r: store.replace(r.key, r.data, r.expected),
-    Change: _change,
+    Change: _change_document,
     Delete: lambda store, r: store.delete(r.key),
     DeletePrefix: lambda store, r: store.delete_prefix(r.prefix),
     RemoveLink: _remove_link,
-    DeletesAtOnce: lambda store, r: store.deletes_at_once(r.prefix),
-    Copy: _copy,
-    Rename: _rename,
-    Hold: _hold,
+    HasAtomicDelete: lambda store, r: store.deletes_at_once(r.prefix),
+    Copy: _copy_value,
+    Rename: _rename_prefix,
+    Hold: _run_locked,
     ReplacePrefix: lambda store, r: store.replace_prefix(r.staged, r.prefix),
     Size: lambda store, r: store.size(r.key),
     List: lambda store, r: store.list(r.prefix),
@@ -430,11 +429,11 @@ _ANSWER: dict[type, Callable[[Any, Any], Any]] = {
 }
 
 
-def answer(request: Request | tuple[Request, ...], store: Store) -> Any:
+def perform_request(request: Request | tuple[Request, ...], store: Store) -> Any:
     """Perform one request, or a batch one after another."""
     if type(request) is tuple:
-        return tuple(_ANSWER[type(r)](store, r) for r in request)
-    return _ANSWER[type(request)](store, request)
+        return tuple(_PERFORMERS[type(r)](store, r) for r in request)
+    return _PERFORMERS[type(request)](store, request)
 
 
 def run_flow(flow: Flow[T], store: Store) -> T:
@@ -457,7 +456,7 @@ def run_flow(flow: Flow[T], store: Store) -> T:
         request = next(flow)
         while True:
             try:
-                reply = answer(request, store)
+                reply = perform_request(request, store)
             except BaseException as error:  # noqa: BLE001 (the flow may undo, and raises it again)
                 request = flow.throw(error)
             else:
@@ -475,7 +474,7 @@ async def run_async(flow: Flow[T], store: Store) -> T:
         request = next(flow)
         while True:
             try:
-                reply = await asyncio.to_thread(answer, request, store)
+                reply = await asyncio.to_thread(perform_request, request, store)
             except BaseException as error:  # noqa: BLE001 (the flow may undo, and raises it again)
                 request = flow.throw(error)
             else:

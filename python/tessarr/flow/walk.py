@@ -1,9 +1,8 @@
-"""List a hierarchy, level by level.
+"""Listing of a hierarchy, level by level.
 
-Each level takes one batch that lists its groups and one or two that fetch the
-documents of what is in them, so the number of round trips grows with the depth
-and not with the number of nodes. Arrays are never listed, so a million chunks
-cost nothing.
+Each level takes one batch of requests that lists its groups and one or two that fetch the
+documents of their members, so that the number of round trips grows with the depth and not with
+the number of nodes. Arrays are never listed, so that their chunks cost nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tessarr.errors import AccessError, DataError, MetadataError, UnsupportedError
 from tessarr.flow.open import MARKERS, parse_v2, parse_v3, prefix_of
-from tessarr.flow.run import Allowed, Flow, Get, ListDir, Size, run_flow
+from tessarr.flow.run import Flow, Get, ListDir, Size, TryRequest, run_flow
 from tessarr.format import json as _json
 from tessarr.format.node_path import is_node_name, join, split
 from tessarr.format.user_warnings import warn_user
@@ -24,12 +23,20 @@ from tessarr.types import ZarrFormat
 if TYPE_CHECKING:
     from tessarr.store import Store
 
-__all__ = ["BELOW", "Stored", "below", "documents", "hint_below", "members", "names"]
+__all__ = [
+    "BELOW",
+    "StoredNode",
+    "describe_nodes_below",
+    "find_nodes_below",
+    "list_documents",
+    "list_members",
+    "list_names",
+]
 
 _MARKERS: Final = tuple(name for names in MARKERS.values() for name in names)
 _LEVELS_BELOW: Final = 2
-_FOLDERS_NEAR: Final = 100
-_FOLDERS_FAR: Final = 8
+_LOCAL_FOLDERS: Final = 100
+_REMOTE_FOLDERS: Final = 8
 """How many folders of a level are looked into, where a request takes long."""
 BELOW: Final = "; below it lie nodes"
 """How the names of nodes below begin in an error."""
@@ -37,7 +44,7 @@ _NAMED: Final = 8
 """How many nodes an error names."""
 
 
-class Stored(NamedTuple):
+class StoredNode(NamedTuple):
     """The documents that make a node, as they are stored."""
 
     name: str
@@ -74,21 +81,21 @@ class Stored(NamedTuple):
         return found
 
 
-def names(path: str, zarr_format: ZarrFormat) -> Flow[list[str]]:
+def list_names(path: str, zarr_format: ZarrFormat) -> Flow[list[str]]:
     """Return the names of the members of the group at `path`, sorted; parses nothing."""
-    found = yield from _members([(path, zarr_format)], root=path, warn=True)
+    members = yield from _list_level([(path, zarr_format)], root=path, warn=True)
     prefix = prefix_of(path)
-    return sorted(child[len(prefix) :] for child in found)
+    return sorted(child[len(prefix) :] for child in members)
 
 
-def below(path: str, most: int) -> Flow[list[str]]:
+def find_nodes_below(path: str, max_folders: int) -> Flow[list[str]]:
     """Return the paths of nodes below what is no node itself, relative to it; not of all levels.
 
     Parameters
     ----------
     path
         Where there is no node.
-    most
+    max_folders
         How many folders of a level are looked into.
 
     Notes
@@ -99,35 +106,35 @@ def below(path: str, most: int) -> Flow[list[str]]:
     prefix = prefix_of(path)
     level = [path]
     for depth in range(_LEVELS_BELOW):
-        listings = yield tuple(ListDir(prefix_of(at)) for at in level)
+        listings = yield tuple(ListDir(prefix_of(folder)) for folder in level)
         if depth == 0 and any(key[len(prefix) :] in _MARKERS for key in listings[0][0]):
             return []  # there is a node, of another format
-        level = sorted(at[:-1] for _, prefixes in listings for at in prefixes)[:most]
-        sizes = yield tuple(Size(f"{at}/{name}") for at in level for name in _MARKERS)
+        level = sorted(folder[:-1] for _, prefixes in listings for folder in prefixes)[:max_folders]
+        sizes = yield tuple(Size(f"{folder}/{name}") for folder in level for name in _MARKERS)
         marked = {level[i // len(_MARKERS)] for i, size in enumerate(sizes) if size is not None}
         if marked or not level:
-            return [at[len(prefix) :] for at in level if at in marked]
+            return [folder[len(prefix) :] for folder in level if folder in marked]
     return []
 
 
-def hint_below(path: str, store: Store) -> str:
+def describe_nodes_below(path: str, store: Store) -> str:
     """Return what an error about a missing node adds: which nodes lie below; "" for none."""
-    most = _FOLDERS_NEAR if isinstance(store, LocalStore | MemoryStore) else _FOLDERS_FAR
+    max_folders = _LOCAL_FOLDERS if isinstance(store, LocalStore | MemoryStore) else _REMOTE_FOLDERS
     try:
-        found = run_flow(below(path, most), store)
+        paths = run_flow(find_nodes_below(path, max_folders), store)
     except Exception:  # noqa: BLE001 (a hint is no reason for another error)
         return ""
-    if not found:
+    if not paths:
         return ""
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    names = ", ".join(repr(name) for name in found[:_NAMED])
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    names = ", ".join(repr(name) for name in paths[:_NAMED])
     return (
         f"{BELOW}: {names}{more}; open one of them by its path, or make a group of it with "
         "create_group"
     )
 
 
-def members(
+def list_members(
     path: str, zarr_format: ZarrFormat, *, max_depth: int | None = 0, warn: bool = True
 ) -> Flow[dict[str, NodeOrError]]:
     """Return the metadata of the nodes below a group, by whole path, sorted.
@@ -148,50 +155,50 @@ def members(
     dict
         In the place of a node that cannot be read, the error that says why.
     """
-    found = yield from documents(path, zarr_format, max_depth=max_depth, warn=warn)
-    return {child: meta for child, (_, meta) in found.items()}
+    nodes = yield from list_documents(path, zarr_format, max_depth=max_depth, warn=warn)
+    return {child: meta for child, (_, meta) in nodes.items()}
 
 
-def documents(
+def list_documents(
     path: str, zarr_format: ZarrFormat, *, max_depth: int | None = 0, warn: bool = True
-) -> Flow[dict[str, tuple[Stored, NodeOrError]]]:
-    """Return like `members`, with the documents of each node."""
-    found: dict[str, tuple[Stored, NodeOrError]] = {}
+) -> Flow[dict[str, tuple[StoredNode, NodeOrError]]]:
+    """Return like `list_members`, with the documents of each node."""
+    nodes: dict[str, tuple[StoredNode, NodeOrError]] = {}
     level = [(path, zarr_format)]
     depth = 0
     while level:
-        stored = yield from _members(level, root=path, warn=warn)
+        stored = yield from _list_level(level, root=path, warn=warn)
         level = []
-        for child, own in stored.items():
-            meta = _parse(own, child)
-            found[child] = (own, meta)
+        for child, node in stored.items():
+            meta = _parse_node(node, child)
+            nodes[child] = (node, meta)
             if isinstance(meta, GroupMeta):
                 level.append((child, meta.zarr_format))
         if max_depth is not None and depth >= max_depth:
             break
         depth += 1
-    return {child: found[child] for child in sorted(found, key=lambda child: child.split("/"))}
+    return {child: nodes[child] for child in sorted(nodes, key=lambda child: child.split("/"))}
 
 
-def _parse(own: Stored, path: str) -> NodeOrError:
-    if own.error is not None:
-        return own.error
+def _parse_node(node: StoredNode, path: str) -> NodeOrError:
+    if node.error is not None:
+        return node.error
     try:
-        if own.zarr_format == 3:
-            return parse_v3(own.document, path)
-        return parse_v2(own.name, own.document, own.attributes, path=path)
+        if node.zarr_format == 3:
+            return parse_v3(node.document, path)
+        return parse_v2(node.name, node.document, node.attributes, path=path)
     except (MetadataError, UnsupportedError) as error:
         return error
 
 
-def _members(
+def _list_level(
     level: list[tuple[str, ZarrFormat]], *, root: str, warn: bool
-) -> Flow[dict[str, Stored]]:
+) -> Flow[dict[str, StoredNode]]:
     """Return what makes each member of the groups of one level a node, by whole path.
 
     The group at `root` has to be listed; others that may not be are left out with a warning.
     """
-    listings = yield tuple(Allowed(ListDir(prefix_of(path))) for path, _ in level)
+    listings = yield tuple(TryRequest(ListDir(prefix_of(path))) for path, _ in level)
     children = []
     for (path, form), listing in zip(level, listings, strict=True):
         if isinstance(listing, Exception):
@@ -204,13 +211,15 @@ def _members(
             _warn_of_both_formats(path, keys)
         paths = (prefix[:-1] for prefix in prefixes)
         children += [(child, form) for child in paths if is_node_name(split(child)[1], form)]
-    found: dict[str, Stored] = {}
-    yield from _fetch([child for child, form in children if form == 3], 3, found, warn=warn)
-    yield from _fetch([child for child, _ in children if child not in found], 2, found, warn=warn)
+    nodes: dict[str, StoredNode] = {}
+    yield from _fetch_nodes([child for child, form in children if form == 3], 3, nodes, warn=warn)
+    yield from _fetch_nodes(
+        [child for child, _ in children if child not in nodes], 2, nodes, warn=warn
+    )
     # A group of format 2 may hold nodes of format 3, though no tool makes such.
-    left = [child for child, form in children if form == 2 and child not in found]
-    yield from _fetch(left, 3, found, warn=warn)
-    return found
+    missing = [child for child, form in children if form == 2 and child not in nodes]
+    yield from _fetch_nodes(missing, 3, nodes, warn=warn)
+    return nodes
 
 
 def _warn_of_both_formats(path: str, keys: list[str]) -> None:
@@ -224,36 +233,38 @@ def _warn_of_both_formats(path: str, keys: list[str]) -> None:
         )
 
 
-def _fetch(
-    children: list[str], zarr_format: ZarrFormat, found: dict[str, Stored], *, warn: bool
+def _fetch_nodes(
+    children: list[str], zarr_format: ZarrFormat, nodes: dict[str, StoredNode], *, warn: bool
 ) -> Flow[None]:
     if not children:
         return
     if zarr_format == 3:
-        documents = yield tuple(Allowed(Get(f"{child}/zarr.json")) for child in children)
+        documents = yield tuple(TryRequest(Get(f"{child}/zarr.json")) for child in children)
         for child, document in zip(children, documents, strict=True):
             if isinstance(document, AccessError | DataError | MetadataError):
-                found[child] = Stored("zarr.json", b"", None, document)
+                nodes[child] = StoredNode("zarr.json", b"", None, document)
             elif document is not None:
-                found[child] = Stored("zarr.json", document, None)
+                nodes[child] = StoredNode("zarr.json", document, None)
         return
     marks = (".zarray", ".zgroup", ".zattrs")
-    documents = yield tuple(Allowed(Get(f"{child}/{name}")) for child in children for name in marks)
+    documents = yield tuple(
+        TryRequest(Get(f"{child}/{name}")) for child in children for name in marks
+    )
     for i, child in enumerate(children):
-        own = documents[3 * i : 3 * i + 3]
-        zarray, zgroup, zattrs = own
+        contents = documents[3 * i : 3 * i + 3]
+        zarray, zgroup, zattrs = contents
         errors = [
             document
-            for document in own
+            for document in contents
             if isinstance(document, AccessError | DataError | MetadataError)
         ]
         if errors:
-            found[child] = Stored(".zarray", b"", None, errors[0])
+            nodes[child] = StoredNode(".zarray", b"", None, errors[0])
         elif zarray is not None:
-            found[child] = Stored(".zarray", zarray, zattrs)
+            nodes[child] = StoredNode(".zarray", zarray, zattrs)
             if zgroup is not None and warn:
                 warn_user(
                     f"{child!r} has both .zarray and .zgroup: it is taken for an array",
                 )
         elif zgroup is not None:
-            found[child] = Stored(".zgroup", zgroup, zattrs)
+            nodes[child] = StoredNode(".zgroup", zgroup, zattrs)

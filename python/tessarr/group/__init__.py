@@ -11,13 +11,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from tessarr.array import Array
-from tessarr.array import bind as bind_array
+from tessarr.array import bind_array as bind_array
 from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
 from tessarr.format.node_path import split
 from tessarr.format.registry import set_public_module
-from tessarr.group.create import Making
+from tessarr.group.create import GroupCreation
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
 from tessarr.store.resolve import locate_node
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from tessarr.store import Store, StoreLike
     from tessarr.types import Present, ZarrFormat
 
-__all__ = ["Group", "bind"]
+__all__ = ["Group", "bind_node"]
 
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_NO_SETTINGS: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-class Group(Making):
+class Group(GroupCreation):
     """A group in a store: a mapping of names to arrays and groups.
 
     Groups are made by `tessarr.open_group`, `tessarr.create_group` and by groups;
@@ -80,7 +80,15 @@ class Group(Making):
     (['foo'], True, Array(/foo/bar, (3,), int32, chunks=(3,), order=C))
     """
 
-    __slots__ = ("__weakref__", "_copies", "_meta", "_opened", "_path", "_read_only", "_store")
+    __slots__ = (
+        "__weakref__",
+        "_consolidated",
+        "_meta",
+        "_path",
+        "_read_only",
+        "_runtime_settings",
+        "_store",
+    )
 
     def __init__(
         self,
@@ -97,12 +105,12 @@ class Group(Making):
     ) -> None:
         mode, form = "r" if read_only else "r+", zarr_format or zarr_version
         opened, at = locate_node(store, mode, path, form, chunk_store=chunk_store)
-        meta = run_flow(open_flow.group(at, zarr_format=form), opened)
+        meta = run_flow(open_flow.open_group(at, zarr_format=form), opened)
         how = {} if synchronizer is None else {"synchronizer": synchronizer}
         if not cache_attrs:
             how["cache_metadata"] = False
         del meta_array  # arrays are read as NumPy's
-        self._set(meta, opened, at, read_only=read_only, copies=None, how=how)
+        self._initialize(meta, opened, at, read_only=read_only, copies=None, how=how)
 
     @classmethod
     def open(
@@ -119,9 +127,9 @@ class Group(Making):
 
         opened, at = locate_node(store, "r+", None, zarr_format)
         name = use_consolidated if isinstance(use_consolidated, str) else None
-        flow = consolidate.find(at, zarr_format=zarr_format, name=name)
+        flow = consolidate.find_consolidated(at, zarr_format=zarr_format, name=name)
         meta, copies = run_flow(flow, opened)
-        return bind(meta, opened, at, read_only=False, copies=copies)
+        return bind_node(meta, opened, at, read_only=False, copies=copies)
 
     async def update_attributes_async(self, new_attributes: Mapping[str, Any]) -> Group:
         """Set several attributes at once, as `update_attributes` does, and return the group."""
@@ -158,10 +166,10 @@ class Group(Making):
         )
         meta = GroupMeta(form, normalize_attributes(attributes))
         if not overwrite or not replace_node(opened, at, meta):
-            run_flow(create.create(at, meta, overwrite=overwrite, store=opened), opened)
-        return bind(meta, opened, at, read_only=False)
+            run_flow(create.create_node(at, meta, overwrite=overwrite, store=opened), opened)
+        return bind_node(meta, opened, at, read_only=False)
 
-    def _set(
+    def _initialize(
         self,
         meta: GroupMeta,
         store: Store,
@@ -172,23 +180,23 @@ class Group(Making):
         how: Mapping[str, Any],
     ) -> None:
         self._meta = meta
-        self._copies = copies
+        self._consolidated = copies
         self._store = store
         self._path = path
         self._read_only = read_only or store.read_only
-        self._opened = how
+        self._runtime_settings = how
 
     @property
     def metadata(self) -> GroupMeta:
         """The metadata, whatever the format; not to be modified."""
-        if not self._opened.get("cache_metadata", True):
+        if not self._runtime_settings.get("cache_metadata", True):
             self.refresh()
         return self._meta
 
     @property
     def synchronizer(self) -> Any:
         """What guards writing to arrays of the group; None where nothing more has to."""
-        return self._opened.get("synchronizer")
+        return self._runtime_settings.get("synchronizer")
 
     @property
     def info(self) -> GroupInfo:
@@ -207,9 +215,9 @@ class Group(Making):
         """
         from tessarr.node.info import GroupInfo
 
-        members = self._members(0)
+        members = self._list_members(0)
         return GroupInfo(
-            **self._told(),
+            **self._info_fields(),
             arrays=tuple(name for name, meta in members.items() if isinstance(meta, ArrayMeta)),
             groups=tuple(name for name, meta in members.items() if isinstance(meta, GroupMeta)),
             unreadable=tuple(name for name, meta in members.items() if isinstance(meta, Exception)),
@@ -227,19 +235,19 @@ class Group(Making):
     @property
     def consolidated(self) -> bool:
         """Whether the group was opened by consolidated metadata, and looks for no members."""
-        return self._copies is not None
+        return self._consolidated is not None
 
     @property
     def parent(self) -> Group:
         """The group above; that of the root is the root itself."""
-        return self._above(split(self._path)[0])
+        return self._get_ancestor(split(self._path)[0])
 
     @property
     def file(self) -> Group:
         """The group at the root of the store, as h5py calls it."""
-        return self._above("")
+        return self._get_ancestor("")
 
-    def _above(self, path: str) -> Group:
+    def _get_ancestor(self, path: str) -> Group:
         if path == self._path:
             return self
         return self.get_group(f"/{path}")
@@ -267,35 +275,35 @@ class Group(Making):
         'x'
         """
         form = self._meta.zarr_format
-        if self._copies is None:
-            self._meta = run_flow(open_flow.group(self._path, zarr_format=form), self._store)
+        if self._consolidated is None:
+            self._meta = run_flow(open_flow.open_group(self._path, zarr_format=form), self._store)
             return
         from tessarr.flow import consolidate
 
-        root, name = self._copies.root, self._copies.name
-        flow = consolidate.find(root, zarr_format=form, name=name)
+        root, name = self._consolidated.root, self._consolidated.name
+        flow = consolidate.find_consolidated(root, zarr_format=form, name=name)
         meta, copies = run_flow(flow, self._store)
         own = meta if root == self._path else copies.find(self._path)
         if not isinstance(own, GroupMeta):
-            raise open_flow.missing(self._path, "group", other=own is not None)
-        self._copies.replace_content(copies)
+            raise open_flow.not_found_error(self._path, "group", other=own is not None)
+        self._consolidated.replace_content(copies)
         self._meta = own
 
     # Changes of what is below
 
     def __delitem__(self, name: str) -> None:
         self._check_writable()
-        path = self._child(name)
+        path = self._member_path(name)
         if not path:
             raise ArgumentError("the root group cannot be deleted through a group", path="")
         from tessarr.flow import deletion, edit
 
-        is_node = run_flow(open_flow.exists(path), self._store)
+        is_node = run_flow(open_flow.node_exists(path), self._store)
         if not is_node and not run_flow(deletion.remove_dangling_link(path), self._store):
-            raise open_flow.missing(path, None)
-        run_flow(edit.delete(path), self._store)
-        if self._copies is not None:
-            self._copies.remove(path)
+            raise open_flow.not_found_error(path, None)
+        run_flow(edit.delete_node(path), self._store)
+        if self._consolidated is not None:
+            self._consolidated.remove(path)
 
     def clear(self) -> None:
         """Delete all members, with everything below them."""
@@ -340,9 +348,9 @@ class Group(Making):
         self._check_writable()
         from tessarr.flow import move
 
-        old, new = self._child(source), self._child(dest)
-        run_flow(move.move(old, new, self._meta.zarr_format), self._store)
-        if self._copies is not None:
+        old, new = self._member_path(source), self._member_path(dest)
+        run_flow(move.move_node(old, new, self._meta.zarr_format), self._store)
+        if self._consolidated is not None:
             self.refresh()
 
     # Protocols
@@ -355,20 +363,20 @@ class Group(Making):
         return self.tree(level=1)._repr_html_()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from tessarr.flow.create import documents
+        from tessarr.flow.create import dump_documents
 
-        copies = self._copies
-        return Group._restored, (
-            documents(self._meta),
+        copies = self._consolidated
+        return Group._unpickle, (
+            dump_documents(self._meta),
             self._store,
             self._path,
             self._read_only,
             None if copies is None else (copies.root, copies.documents(), copies.name),
-            dict(self._opened),
+            dict(self._runtime_settings),
         )
 
     @classmethod
-    def _restored(  # noqa: PLR0917 (as they are pickled)
+    def _unpickle(  # noqa: PLR0917 (as they are pickled)
         cls,
         documents: dict[str, bytes],
         store: Store,
@@ -379,17 +387,21 @@ class Group(Making):
     ) -> Group:
         from tessarr.metadata.consolidated import Consolidated
 
-        meta = open_flow.parse(documents, path)
+        meta = open_flow.parse_documents(documents, path)
         assert isinstance(meta, GroupMeta)
         found = None if copies is None else Consolidated(*copies)
-        return bind(meta, store, path, read_only=read_only, copies=found, **how)
+        return bind_node(meta, store, path, read_only=read_only, copies=found, **how)
 
     # What the others stand on
 
     def _bind(self, path: str, meta: NodeMeta) -> Array | Group:
-        copies = self._copies if self._copies is not None and self._copies.covers(path) else None
-        read_only, how = self._read_only, self._opened
-        return bind(meta, self._store, path, read_only=read_only, copies=copies, **how)
+        copies = (
+            self._consolidated
+            if self._consolidated is not None and self._consolidated.covers(path)
+            else None
+        )
+        read_only, how = self._read_only, self._runtime_settings
+        return bind_node(meta, self._store, path, read_only=read_only, copies=copies, **how)
 
 
 # What a group has of a mapping is all that reading one takes.
@@ -397,7 +409,7 @@ Mapping.register(Group)  # pyright: ignore[reportAttributeAccessIssue] # it is a
 
 
 @overload
-def bind(
+def bind_node(
     meta: GroupMeta,
     store: Store,
     path: str,
@@ -407,7 +419,7 @@ def bind(
     **how: Any,
 ) -> Group: ...
 @overload
-def bind(
+def bind_node(
     meta: NodeMeta,
     store: Store,
     path: str,
@@ -416,7 +428,7 @@ def bind(
     copies: Consolidated | None = None,
     **how: Any,
 ) -> Array | Group: ...
-def bind(
+def bind_node(
     meta: NodeMeta,
     store: Store,
     path: str,
@@ -434,15 +446,17 @@ def bind(
     copies
         The consolidated metadata by which it was found, if it was by any.
     **how
-        How arrays are opened, here or through the group: as `tessarr.array.bind` takes it.
+        How arrays are opened, here or through the group: as `tessarr.array.bind_array` takes it.
     """
     if isinstance(meta, GroupMeta):
         group = Group.__new__(Group)
-        group._set(meta, store, path, read_only=read_only, copies=copies, how=how or _NOTHING)
+        group._initialize(
+            meta, store, path, read_only=read_only, copies=copies, how=how or _NO_SETTINGS
+        )
         return group
     present: Present = "document" if copies is None else "folder"
     found = bind_array(meta, store, path, read_only=read_only, present=present, **how)
-    found._copies = copies
+    found._consolidated = copies
     return found
 
 

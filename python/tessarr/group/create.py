@@ -1,4 +1,4 @@
-"""What a group makes: groups and arrays, by the names that h5py and zarr-python have for it."""
+"""Methods of a group that create groups and arrays, named as in h5py and zarr-python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tessarr.errors import ArgumentError, ExistsError, NotFoundError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
 from tessarr.format.node_path import join, normalize_path
-from tessarr.group.members import Members
+from tessarr.group.members import GroupMembers
 from tessarr.metadata.node import GroupMeta
 
 if TYPE_CHECKING:
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.types import ShapeLike, ZarrFormat
 
-__all__ = ["Making", "metas_of"]
+__all__ = ["GroupCreation", "parse_nodes"]
 
 
-class Making(Members):
+class GroupCreation(GroupMembers):
     """The half of a group that adds members."""
 
     __slots__ = ()
 
     if TYPE_CHECKING:
-        _opened: Mapping[str, Any]
+        _runtime_settings: Mapping[str, Any]
 
     # Groups
 
@@ -66,12 +66,12 @@ class Making(Members):
         from tessarr.metadata.attributes import normalize_attributes
         from tessarr.node.replace import replace_node
 
-        path = self._new(name)
+        path = self._new_member_path(name)
         form = self._meta.zarr_format
         meta = GroupMeta(form, normalize_attributes(attributes))
         store, within = self._store, self._path
         if not overwrite or not replace_node(store, path, meta, within=within):
-            flow = create.create(path, meta, overwrite=overwrite, within=within, store=store)
+            flow = create.create_node(path, meta, overwrite=overwrite, within=within, store=store)
             run_flow(flow, store)
         created = self._bind(path, meta)
         assert isinstance(created, type(self))
@@ -156,22 +156,24 @@ class Making(Members):
         --------
         >>> import tessarr
         >>> g = tessarr.create_group(None)
-        >>> made = g.create_hierarchy({"a": None, "a/b": {"shape": (3,), "dtype": "i2"}})
-        >>> dict(made)
+        >>> nodes_by_path = g.create_hierarchy({"a": None, "a/b": {"shape": (3,), "dtype": "i2"}})
+        >>> dict(nodes_by_path)
         {'a': Group(/a, zarr_format=3), 'a/b': Array(/a/b, (3,), int16, chunks=(3,), order=C)}
         """
         self._check_writable()
-        metas = metas_of(nodes, self._store, self._path, self._meta.zarr_format)
+        metas = parse_nodes(nodes, self._store, self._path, self._meta.zarr_format)
         if self._path in metas:
             raise ArgumentError(f"cannot create group {self.name!r} in itself", path=self._path)
         from tessarr.flow import create
 
-        flow = create.create_all(metas, overwrite=overwrite, within=self._path, store=self._store)
-        made = {}
+        flow = create.create_nodes(metas, overwrite=overwrite, within=self._path, store=self._store)
+        nodes_by_path = {}
         for path, meta in run_flow(flow, self._store).items():
-            node = made[path[len(open_flow.prefix_of(self._path)) :]] = self._bind(path, meta)
+            node = nodes_by_path[path[len(open_flow.prefix_of(self._path)) :]] = self._bind(
+                path, meta
+            )
             self._note_new(node)
-        return iter(made.items())
+        return iter(nodes_by_path.items())
 
     # Arrays
 
@@ -207,14 +209,18 @@ class Making(Members):
         from tessarr.array.create import create_array
 
         self._check_writable()
-        given = self._settings({**settings, "shape": shape, "dtype": dtype, "data": data})
-        created = create_array(self._store, self._new(name), within=self._path, **given)
+        array_settings = self._array_settings(
+            {**settings, "shape": shape, "dtype": dtype, "data": data}
+        )
+        created = create_array(
+            self._store, self._new_member_path(name), within=self._path, **array_settings
+        )
         self._note_new(created)
         return created
 
-    def _settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _array_settings(self, settings_given: Mapping[str, Any]) -> dict[str, Any]:
         """Return settings of a new array as this group completes them."""
-        settings = {**self._opened, **given}
+        settings = {**self._runtime_settings, **settings_given}
         if settings.pop("storage_options", None):
             raise TypeError("storage_options are of the store, which the group has opened already")
         form = settings.pop("zarr_version", None) or settings.get("zarr_format")
@@ -278,27 +284,28 @@ class Making(Members):
         """
         if settings.pop("overwrite", False):
             return self.create_array(name, shape, dtype, overwrite=True, **settings)
-        found = None if self._is_below_deleted(name) else self.get(name)
-        if found is None:
+        member = None if self._is_below_deleted(name) else self.get(name)
+        if member is None:
             try:
                 return self.create_array(name, shape, dtype, **settings)
             except ExistsError:  # somebody else was faster
-                found = self[name]
-        if not isinstance(found, Array):
-            raise open_flow.missing(self._child(name), "array", other=True)
+                member = self[name]
+        if not isinstance(member, Array):
+            raise open_flow.not_found_error(self._member_path(name), "array", other=True)
         from tessarr.format.chunk_shape import normalize_shape
 
         wanted = normalize_shape(shape)
-        if found.shape != wanted:
+        if member.shape != wanted:
             raise TypeError(
-                f"shapes do not match: array {found.name!r} has shape {found.shape}, not {wanted}"
+                f"shapes do not match: array {member.name!r} has shape {member.shape}, not {wanted}"
             )
-        if dtype is not None and not _fits(found, dtype, exact=exact):
-            how = "do not match exactly" if exact else "cannot be safely cast"
+        if dtype is not None and not _can_store(member, dtype, exact=exact):
+            mismatch = "do not match exactly" if exact else "cannot be safely cast"
             raise TypeError(
-                f"dtypes {how}: array {found.name!r} has data type {found.dtype}, not {dtype}"
+                f"dtypes {mismatch}: array {member.name!r} has data type {member.dtype}, "
+                f"not {dtype}"
             )
-        return found
+        return member
 
     require_dataset = require_array
 
@@ -348,9 +355,11 @@ class Making(Members):
         >>> g.full_like("a", np.zeros(3, "u1"), 7)[:]
         array([7, 7, 7], dtype=uint8)
         """
-        from tessarr.array.like import filled_like
+        from tessarr.array.like import fill_settings_like
 
-        return self.create_array(name, **filled_like(data, fill_value, self._settings(settings)))
+        return self.create_array(
+            name, **fill_settings_like(data, fill_value, self._array_settings(settings))
+        )
 
     def zeros_like(self, name: str, data: Any, **settings: Any) -> Array:
         """Create an array like another one that reads as 0, as `full_like` does."""
@@ -375,7 +384,7 @@ class Making(Members):
 
         An array of Tessarr is copied with all that it says of itself.
         """
-        if isinstance(value, Members):
+        if isinstance(value, GroupMembers):
             raise TypeError(
                 f"cannot assign group {value.name!r}: to copy it is tessarr.copy, to move it move"
             )
@@ -385,7 +394,9 @@ class Making(Members):
         from tessarr.array.like import settings_like
         from tessarr.metadata.attributes import allow_copied_tokens
 
-        settings = settings_like(value, self._settings({"overwrite": True}), whole=True)
+        settings = settings_like(
+            value, self._array_settings({"overwrite": True}), with_metadata=True
+        )
         with allow_copied_tokens():
             self.create_array(name, data=value, **settings)
 
@@ -407,14 +418,14 @@ class Making(Members):
 
     def setdefault(self, name: str, value: Any) -> Array | Self:
         """Return the member `name`; where there is none, values are stored as that array."""
-        found = self.get(name)
-        if found is not None:
-            return found
+        member = self.get(name)
+        if member is not None:
+            return member
         return self.create_array(name, data=value)
 
-    def _new(self, name: str) -> str:
+    def _new_member_path(self, name: str) -> str:
         """Return the path of a member that is to be: never that of this group, nor one above."""
-        path = self._child(name)
+        path = self._member_path(name)
         if not path or f"{self._path}/".startswith(f"{path}/"):
             raise ExistsError(
                 f"cannot create {name!r} in group {self.name!r}: that is the group itself, or one "
@@ -426,7 +437,7 @@ class Making(Members):
 
     def _is_below_deleted(self, name: str) -> bool:
         """Tell whether the deletion of a group between this one and a member has begun."""
-        path = self._child(name)
+        path = self._member_path(name)
         below = path[len(open_flow.prefix_of(self._path)) :]
         if "/" not in below or self._store.read_only:
             return False
@@ -436,13 +447,13 @@ class Making(Members):
 
     def _note_new(self, node: Array | Self) -> None:
         """Note that a node is new, for groups that were opened by consolidated metadata."""
-        if self._copies is not None and self._copies.covers(node.path):
-            node._copies = self._copies
-            self._copies.remove(node.path)
+        if self._consolidated is not None and self._consolidated.covers(node.path):
+            node._consolidated = self._consolidated
+            self._consolidated.remove(node.path)
             node._note_change()
 
 
-def metas_of(
+def parse_nodes(
     nodes: Mapping[str, Any], store: Store, base: str, zarr_format: ZarrFormat
 ) -> dict[str, NodeMeta]:
     """Return the metadata of nodes that are to be, by whole path.
@@ -450,7 +461,7 @@ def metas_of(
     Parameters
     ----------
     nodes
-        As for `Making.create_hierarchy`.
+        As for `GroupCreation.create_hierarchy`.
     store, base
         Where they are to be, and the path from which their paths are.
     zarr_format
@@ -464,17 +475,17 @@ def metas_of(
         path = join(base, below) if below else base
         if path in metas:
             raise ArgumentError(f"{path!r} is there twice", path=path)
-        metas[path] = _meta_of(value, store, path, zarr_format)
+        metas[path] = _parse_node(value, store, path, zarr_format)
     return metas
 
 
-def _meta_of(value: Any, store: Store, path: str, zarr_format: ZarrFormat) -> NodeMeta:
+def _parse_node(value: Any, store: Store, path: str, zarr_format: ZarrFormat) -> NodeMeta:
     """Return the metadata of a node that is to be, from whatever says what it is."""
     from tessarr.metadata.attributes import normalize_attributes
     from tessarr.metadata.from_user import read_user_metadata
 
-    found = read_user_metadata(value, path)
-    if found is None:
+    meta = read_user_metadata(value, path)
+    if meta is None:
         settings = {"attributes": None} if value is None else dict(value)
         if settings.keys() == {"attributes"}:
             return GroupMeta(zarr_format, normalize_attributes(settings["attributes"]))
@@ -483,28 +494,28 @@ def _meta_of(value: Any, store: Store, path: str, zarr_format: ZarrFormat) -> No
                 f"cannot create {path!r} from {value!r}: an array has a shape and no data yet, a "
                 "group has nothing but attributes"
             )
-        from tessarr.array.create import Plan
+        from tessarr.array.create import CreationPlan
 
-        given: dict[str, Any] = {"zarr_format": zarr_format, **settings}
-        found = Plan.of(store, **given).meta
-    if found.zarr_format != zarr_format:
+        keywords: dict[str, Any] = {"zarr_format": zarr_format, **settings}
+        meta = CreationPlan.from_settings(store, **keywords).meta
+    if meta.zarr_format != zarr_format:
         raise ArgumentError(
-            f"cannot create {path!r} of format {found.zarr_format} in a hierarchy of format "
+            f"cannot create {path!r} of format {meta.zarr_format} in a hierarchy of format "
             f"{zarr_format}",
             path=path,
         )
-    return found
+    return meta
 
 
-def _fits(array: Array, dtype: DataTypeLike, *, exact: bool) -> bool:
+def _can_store(array: Array, dtype: DataTypeLike, *, exact: bool) -> bool:
     """Tell whether elements of a data type can be stored safely in `array`."""
     from tessarr import dtype as dtypes
 
-    has = array.metadata.data_type
+    stored_type = array.metadata.data_type
     if dtype is object or dtype == np.dtype(object):
-        return has.numpy == np.dtype(object)
-    wanted = dtypes.to_data_type(dtype)
-    if has.elements is not None or wanted.elements is not None:
-        return has.name == wanted.name
-    same = array.dtype == wanted.numpy
-    return same or (not exact and np.can_cast(wanted.numpy, array.dtype))
+        return stored_type.numpy == np.dtype(object)
+    new_type = dtypes.to_data_type(dtype)
+    if stored_type.elements is not None or new_type.elements is not None:
+        return stored_type.name == new_type.name
+    is_same = array.dtype == new_type.numpy
+    return is_same or (not exact and np.can_cast(new_type.numpy, array.dtype))

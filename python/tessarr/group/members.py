@@ -1,4 +1,4 @@
-"""What is in a group: a mapping of names to nodes, and walks through all that is below."""
+"""Members of a group: a mapping of names to nodes, and walks through the hierarchy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import NodeOrError
     from tessarr.node.tree import Tree
 
-__all__ = ["Items", "Keys", "Members", "Values"]
+__all__ = ["GroupMembers", "Items", "Keys", "Values"]
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class Values(ValuesView[Any]):
     """The members of a group, sorted by name."""
 
     __slots__ = ()
-    _mapping: Members
+    _mapping: GroupMembers
 
     def __iter__(self) -> Iterator[Any]:
         return (node for _, node in self._mapping.members())
@@ -54,7 +54,7 @@ class Items(ItemsView[str, Any]):
     """The members of a group with their names, sorted."""
 
     __slots__ = ()
-    _mapping: Members
+    _mapping: GroupMembers
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         return iter(self._mapping.members())
@@ -63,7 +63,7 @@ class Items(ItemsView[str, Any]):
         return f"Items({list(self)})"
 
 
-class Members(Node[GroupMeta]):
+class GroupMembers(Node[GroupMeta]):
     """The half of a group that looks and changes nothing."""
 
     __slots__ = ()
@@ -77,15 +77,15 @@ class Members(Node[GroupMeta]):
     # A mapping
 
     def __getitem__(self, name: str) -> Array | Self:
-        path = self._child(name)
-        meta = self._find(path)
+        path = self._member_path(name)
+        meta = self._find_meta(path)
         if meta is None:
-            from tessarr.flow.walk import hint_below
+            from tessarr.flow.walk import describe_nodes_below
 
-            raise self._none(name, path, hint_below(path, self._store))
+            raise self._not_found_error(name, path, describe_nodes_below(path, self._store))
         return self._bind(path, meta)
 
-    def _none(self, name: str, path: str, hint: str = "") -> NotFoundError:
+    def _not_found_error(self, name: str, path: str, hint: str = "") -> NotFoundError:
         return NotFoundError(
             f"there is no array or group {name!r} in group {self.name!r}{hint}",
             kind="node_not_found",
@@ -114,8 +114,8 @@ class Members(Node[GroupMeta]):
         getclass
             Return the class of the member instead, as h5py does.
         """
-        path = self._child(name)
-        meta = self._find(path)
+        path = self._member_path(name)
+        meta = self._find_meta(path)
         if meta is None:
             return default
         node = self._bind(path, meta)
@@ -123,37 +123,37 @@ class Members(Node[GroupMeta]):
 
     def get_array(self, name: str) -> Array:
         """Return the array `name`; that it is a group is an error."""
-        path = self._child(name)
-        meta = self._find(path)
+        path = self._member_path(name)
+        meta = self._find_meta(path)
         if not isinstance(meta, ArrayMeta):
-            raise open_flow.missing(path, "array", other=meta is not None)
-        found = self._bind(path, meta)
-        assert isinstance(found, Array)
-        return found
+            raise open_flow.not_found_error(path, "array", other=meta is not None)
+        node = self._bind(path, meta)
+        assert isinstance(node, Array)
+        return node
 
     def get_group(self, name: str) -> Self:
         """Return the group `name`; that it is an array is an error."""
-        path = self._child(name)
-        meta = self._find(path)
+        path = self._member_path(name)
+        meta = self._find_meta(path)
         if not isinstance(meta, GroupMeta):
-            raise open_flow.missing(path, "group", other=meta is not None)
-        found = self._bind(path, meta)
-        assert isinstance(found, type(self))
-        return found
+            raise open_flow.not_found_error(path, "group", other=meta is not None)
+        node = self._bind(path, meta)
+        assert isinstance(node, type(self))
+        return node
 
     def __getattr__(self, name: str) -> Any:
         # Programs look for names with an underscore to see what an object can do.
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         try:
-            found = self.get(name)
+            member = self.get(name)
         except ArgumentError:
-            found = None
-        if found is None:
+            member = None
+        if member is None:
             raise AttributeError(
                 f"{self!r} has neither an attribute nor a member {name!r}", name=name, obj=self
             ) from None
-        return found
+        return member
 
     def __dir__(self) -> list[str]:
         members = (name for name in self if name.isidentifier() and not name.startswith("_"))
@@ -166,28 +166,28 @@ class Members(Node[GroupMeta]):
         if not isinstance(name, str | bytes):
             return False
         try:
-            path = self._child(name)
+            path = self._member_path(name)
         except ArgumentError:
             return False
-        if self._copies is not None and self._copies.covers(path):
-            return self._copies.exists(path)
-        return run_flow(open_flow.exists(path), self._store)
+        if self._consolidated is not None and self._consolidated.covers(path):
+            return self._consolidated.exists(path)
+        return run_flow(open_flow.node_exists(path), self._store)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names())
+        return iter(self._member_names())
 
     def __len__(self) -> int:
-        return len(self._names())
+        return len(self._member_names())
 
     def __bool__(self) -> bool:
         return True
 
-    def _names(self) -> list[str]:
-        if self._copies is not None:
-            return self._copies.names(self._path)
+    def _member_names(self) -> list[str]:
+        if self._consolidated is not None:
+            return self._consolidated.names(self._path)
         from tessarr.flow import walk
 
-        return run_flow(walk.names(self._path, self._meta.zarr_format), self._store)
+        return run_flow(walk.list_names(self._path, self._meta.zarr_format), self._store)
 
     def keys(self) -> Keys:
         """Return the names of the members, sorted: a view, as of a dictionary.
@@ -235,12 +235,13 @@ class Members(Node[GroupMeta]):
         three round trips per level. Chunks are never listed. With consolidated metadata
         it costs nothing.
         """
-        found = self._members(max_depth, stored=not use_consolidated_for_children)
+        metas = self._list_members(max_depth, stored=not use_consolidated_for_children)
         return tuple(
-            (name, self._bound(join(self._path, name), meta)) for name, meta in found.items()
+            (name, self._bind_or_unreadable(join(self._path, name), meta))
+            for name, meta in metas.items()
         )
 
-    def _bound(self, path: str, meta: NodeOrError) -> Array | Self | Unreadable:
+    def _bind_or_unreadable(self, path: str, meta: NodeOrError) -> Array | Self | Unreadable:
         if isinstance(meta, Exception):
             return Unreadable(path, meta)
         try:
@@ -250,7 +251,7 @@ class Members(Node[GroupMeta]):
 
     def nmembers(self, max_depth: int | None = 0) -> int:
         """Return how many nodes are below the group, to the depth that `members` takes."""
-        return len(self._members(max_depth))
+        return len(self._list_members(max_depth))
 
     def arrays(self, recurse: bool = False) -> Iterator[tuple[str, Array]]:  # noqa: FBT002
         """Go through the members that are arrays, with their names, sorted.
@@ -290,13 +291,13 @@ class Members(Node[GroupMeta]):
 
     def array_keys(self, recurse: bool = False) -> Iterator[str]:  # noqa: FBT002
         """Go through the names of arrays, as `arrays` does."""
-        found = self._members(_depth(recurse))
-        return (name for name, meta in found.items() if isinstance(meta, ArrayMeta))
+        members = self._list_members(_depth(recurse))
+        return (name for name, meta in members.items() if isinstance(meta, ArrayMeta))
 
     def group_keys(self, recurse: bool = False) -> Iterator[str]:  # noqa: FBT002
         """Go through the names of groups, as `groups` does."""
-        found = self._members(_depth(recurse))
-        return (name for name, meta in found.items() if isinstance(meta, GroupMeta))
+        members = self._list_members(_depth(recurse))
+        return (name for name, meta in members.items() if isinstance(meta, GroupMeta))
 
     def array_values(self, recurse: bool = False) -> Iterator[Array]:  # noqa: FBT002
         """Go through arrays, as `arrays` does."""
@@ -345,7 +346,7 @@ class Members(Node[GroupMeta]):
 
     def visit(self, function: Callable[[str], T | None]) -> T | None:
         """Call a function with the path of everything below the group, as `visititems` does."""
-        for path in self._members(None):
+        for path in self._list_members(None):
             result = function(path)
             if result is not None:
                 return result
@@ -392,12 +393,12 @@ class Members(Node[GroupMeta]):
         from tessarr.node.tree import Tree
 
         del plain
-        members = {} if level == 0 else self._members(None if level is None else level - 1)
+        members = {} if level == 0 else self._list_members(None if level is None else level - 1)
         return Tree(self.name, members, expand=expand, max_nodes=max_nodes)
 
     # What the others stand on
 
-    def _child(self, name: str | bytes) -> str:
+    def _member_path(self, name: str | bytes) -> str:
         if isinstance(name, bytes):  # h5py takes both
             try:
                 name = name.decode()
@@ -410,24 +411,26 @@ class Members(Node[GroupMeta]):
             return below
         return join(self._path, below) if below else self._path
 
-    def _find(self, path: str) -> NodeMeta | None:
-        if self._copies is not None and self._copies.covers(path):
-            return self._copies.find(path)
-        return run_flow(open_flow.find(path, within=self._meta.zarr_format), self._store)
+    def _find_meta(self, path: str) -> NodeMeta | None:
+        if self._consolidated is not None and self._consolidated.covers(path):
+            return self._consolidated.find(path)
+        return run_flow(open_flow.find_node(path, within=self._meta.zarr_format), self._store)
 
-    def _members(self, max_depth: int | None, *, stored: bool = False) -> dict[str, NodeOrError]:
-        if self._copies is not None and not stored:
-            found = self._copies.members(self._path, max_depth=max_depth)
+    def _list_members(
+        self, max_depth: int | None, *, stored: bool = False
+    ) -> dict[str, NodeOrError]:
+        if self._consolidated is not None and not stored:
+            metas = self._consolidated.members(self._path, max_depth=max_depth)
         else:
             from tessarr.flow import walk
 
-            flow = walk.members(self._path, self._meta.zarr_format, max_depth=max_depth)
-            found = run_flow(flow, self._store)
+            flow = walk.list_members(self._path, self._meta.zarr_format, max_depth=max_depth)
+            metas = run_flow(flow, self._store)
         prefix = open_flow.prefix_of(self._path)
-        return {path[len(prefix) :]: _checked(path, meta) for path, meta in found.items()}
+        return {path[len(prefix) :]: _check_member(path, meta) for path, meta in metas.items()}
 
 
-def _checked(path: str, meta: NodeOrError) -> NodeOrError:
+def _check_member(path: str, meta: NodeOrError) -> NodeOrError:
     """Return the metadata of a member, or the error that opening it raises."""
     if isinstance(meta, ArrayMeta):
         try:

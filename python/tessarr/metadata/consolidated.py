@@ -184,7 +184,7 @@ class Consolidated:
         return list(children.get(path, ()))
 
     def members(self, path: str, *, max_depth: int | None = 0) -> dict[str, NodeOrError]:
-        """Return what is below the group at `path`, as `tessarr.flow.walk.members` does."""
+        """Return what is below the group at `path`, as `tessarr.flow.walk.list_members` does."""
         found: dict[str, NodeOrError] = {}
         stack = [(path, 0)]
         while stack:

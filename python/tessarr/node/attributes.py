@@ -1,4 +1,4 @@
-"""The attributes of a node: a mapping whose every change is stored atomically."""
+"""The attributes of a node: a mapping that stores every change atomically."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.flow import edit
 from tessarr.flow.open import prefix_of
 from tessarr.flow.run import run_flow
-from tessarr.node.synchronizer import held
+from tessarr.node.synchronizer import hold_locks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,9 +161,9 @@ class Attributes(MutableMapping[str, Any]):
         owner = self._owner
         owner._check_writable()
         form = owner.metadata.zarr_format
-        flow = edit.attributes(owner.path, form, self._kind, change)
+        flow = edit.edit_attributes(owner.path, form, self._kind, change)
         key = prefix_of(owner.path) + ("zarr.json" if form == 3 else ".zattrs")
-        with held(owner.synchronizer, [key]):
+        with hold_locks(owner.synchronizer, [key]):
             self._accept(run_flow(flow, owner._store))
 
     def _missing(self, name: str) -> NotFoundError:

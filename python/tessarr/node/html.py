@@ -1,4 +1,4 @@
-"""What notebooks show: tables, and pictures of how arrays are cut into chunks."""
+"""HTML for notebooks: tables, and drawings of an array's chunks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.types import Shape
 
-__all__ = ["array", "picture", "table"]
+__all__ = ["render_array", "render_chunks", "render_table"]
 
 _LONGEST: Final = 140
 """The longer side of a picture, in pixels."""
@@ -29,12 +29,12 @@ _THICK: Final = 'stroke="#2f5f8f" stroke-width="1.6"'
 _CELL: Final = 'style="text-align: left; padding: 1px 8px"'
 
 
-def table(rows: Iterable[tuple[str, str]]) -> str:
+def render_table(rows: Iterable[tuple[str, str]]) -> str:
     """Return labels and values as a table.
 
     Examples
     --------
-    >>> table([("Name", "<a>")]).count("&lt;a&gt;")
+    >>> render_table([("Name", "<a>")]).count("&lt;a&gt;")
     1
     """
     lines = [
@@ -44,7 +44,7 @@ def table(rows: Iterable[tuple[str, str]]) -> str:
     return f'<table class="tessarr-info"><tbody>{"".join(lines)}</tbody></table>'
 
 
-def array(name: str, meta: ArrayMeta, rows: Iterable[tuple[str, str]]) -> str:
+def render_array(name: str, meta: ArrayMeta, rows: Iterable[tuple[str, str]]) -> str:
     """Return an array as its table beside its picture.
 
     Parameters
@@ -58,11 +58,11 @@ def array(name: str, meta: ArrayMeta, rows: Iterable[tuple[str, str]]) -> str:
     """
     return (
         '<div class="tessarr-array" style="display: flex; gap: 24px; align-items: center">'
-        f"<div><b>{escape(name)}</b>{table(rows)}</div>{picture(meta)}</div>"
+        f"<div><b>{escape(name)}</b>{render_table(rows)}</div>{render_chunks(meta)}</div>"
     )
 
 
-def picture(meta: ArrayMeta) -> str:
+def render_chunks(meta: ArrayMeta) -> str:
     """Return a drawing (SVG) of the last two axes of an array, cut into chunks and shards.
 
     An array of one axis is a row; without axes, or without elements, there is nothing to draw.
@@ -71,7 +71,7 @@ def picture(meta: ArrayMeta) -> str:
     --------
     >>> import tessarr
     >>> a = tessarr.zeros((20, 40), chunks=(10, 10), dtype="u1")
-    >>> picture(a.metadata).count("<line")
+    >>> render_chunks(a.metadata).count("<line")
     4
     """
     if not meta.shape or 0 in meta.shape:
@@ -79,28 +79,30 @@ def picture(meta: ArrayMeta) -> str:
     lengths = (1, *meta.shape)[-2:]
     longest = max(lengths)
     height, width = (max(_LONGEST * length / longest, _SHORTEST) for length in lengths)
-    lines = [_lines(_parts(meta.chunk_cuts, meta.shape), lengths, (height, width), _THIN)]
+    lines = [
+        _render_lines(_part_lengths(meta.chunk_cuts, meta.shape), lengths, (height, width), _THIN)
+    ]
     if meta.is_sharded:
-        parts = _parts(meta.chunk_grid.cuts, meta.shape)
-        lines.append(_lines(parts, lengths, (height, width), _THICK))
+        parts = _part_lengths(meta.chunk_grid.cuts, meta.shape)
+        lines.append(_render_lines(parts, lengths, (height, width), _THICK))
     frame = (
         f'<rect x="1" y="1" width="{width:.1f}" height="{height:.1f}" '
         'fill="#dbe7f3" stroke="#1d3b5a" stroke-width="1.6"/>'
     )
-    said = escape(f"the last axes of shape {meta.shape} in chunks")
+    label = escape(f"the last axes of shape {meta.shape} in chunks")
     return (
-        f'<svg role="img" aria-label="{said}" xmlns="http://www.w3.org/2000/svg" '
+        f'<svg role="img" aria-label="{label}" xmlns="http://www.w3.org/2000/svg" '
         f'width="{width + 2:.0f}" height="{height + 2:.0f}">{frame}{"".join(lines)}</svg>'
     )
 
 
-def _parts(cuts: Sequence[Cuts], shape: Shape) -> list[tuple[int, ...]]:
+def _part_lengths(cuts: Sequence[Cuts], shape: Shape) -> list[tuple[int, ...]]:
     """Return the lengths of the parts of each axis; of none that has too many to draw."""
     pairs = zip(cuts, shape, strict=True)
     return [cut.lengths(n) if cut.count(n) <= _MOST_LINES else () for cut, n in pairs]
 
 
-def _lines(
+def _render_lines(
     parts: Sequence[Sequence[int]],
     lengths: tuple[int, ...],
     pixels: tuple[float, float],
@@ -110,16 +112,16 @@ def _lines(
     rows, columns = [(), *parts][-2:]
     bottom, right = (f"{pixel + 1:.1f}" for pixel in pixels)
     across = [
-        f'<line x1="1" x2="{right}" y1="{at:.1f}" y2="{at:.1f}" {style}/>'
-        for at in _borders(rows, lengths[0], pixels[0])
+        f'<line x1="1" x2="{right}" y1="{position:.1f}" y2="{position:.1f}" {style}/>'
+        for position in _line_positions(rows, lengths[0], pixels[0])
     ]
     down = [
-        f'<line y1="1" y2="{bottom}" x1="{at:.1f}" x2="{at:.1f}" {style}/>'
-        for at in _borders(columns, lengths[1], pixels[1])
+        f'<line y1="1" y2="{bottom}" x1="{position:.1f}" x2="{position:.1f}" {style}/>'
+        for position in _line_positions(columns, lengths[1], pixels[1])
     ]
     return "".join(across + down)
 
 
-def _borders(parts: Sequence[int], length: int, pixels: float) -> list[float]:
+def _line_positions(parts: Sequence[int], length: int, pixels: float) -> list[float]:
     ends = accumulate(parts[:-1])
     return [1 + pixels * end / length for end in ends]

@@ -1,4 +1,4 @@
-"""Nodes in words: sizes, and the tables of `Array.info` and `Group.info`."""
+"""Tables of `Array.info` and `Group.info`, and formatting of sizes and chunk lengths."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ __all__ = [
     "GroupInfo",
     "NodeInfo",
     "array_items",
-    "array_line",
-    "axis_text",
     "codec_lines",
-    "human_bytes",
-    "lengths_json",
-    "lengths_text",
+    "format_array",
+    "format_axis",
+    "format_lengths",
+    "format_size",
+    "lengths_to_json",
 ]
 
 
 Meta = TypeVar("Meta", ArrayMeta, GroupMeta)
 
 
-def human_bytes(size_bytes: int) -> str:
+def format_size(size_bytes: int) -> str:
     """Return a size to read: bytes below 1 KiB, else one decimal and a unit of 1024.
 
     Examples
     --------
-    >>> human_bytes(323), human_bytes(400_000_000), human_bytes(1 << 40)
+    >>> format_size(323), format_size(400_000_000), format_size(1 << 40)
     ('323', '381.5M', '1.0T')
     """
     if size_bytes < 1024:
@@ -46,12 +46,12 @@ def human_bytes(size_bytes: int) -> str:
     return f"{size_bytes / 1024**power:.1f}{'KMGTPE'[power - 1]}"
 
 
-def axis_text(lengths: int | tuple[int, ...]) -> str:
+def format_axis(lengths: int | tuple[int, ...]) -> str:
     """Return the lengths of the chunks of an axis to read: long lists without their middle.
 
     Examples
     --------
-    >>> axis_text(10), axis_text((1, 2, 3)), axis_text(tuple(range(1, 99)))
+    >>> format_axis(10), format_axis((1, 2, 3)), format_axis(tuple(range(1, 99)))
     ('10', '(1, 2, 3)', '(1, 2, 3, …, 98)')
     """
     if isinstance(lengths, int) or len(lengths) <= 8:
@@ -60,23 +60,23 @@ def axis_text(lengths: int | tuple[int, ...]) -> str:
     return f"({first}, {second}, {third}, …, {last})"
 
 
-def lengths_text(lengths: ChunkLengths) -> str:
+def format_lengths(lengths: ChunkLengths) -> str:
     """Return the lengths of the chunks of all axes to read.
 
     Examples
     --------
-    >>> lengths_text((10,)), lengths_text((10, (1, 2, 3)))
+    >>> format_lengths((10,)), format_lengths((10, (1, 2, 3)))
     ('(10,)', '(10, (1, 2, 3))')
     """
     comma = "," if len(lengths) == 1 else ""
-    return f"({', '.join(map(axis_text, lengths))}{comma})"
+    return f"({', '.join(map(format_axis, lengths))}{comma})"
 
 
-def array_line(name: str, meta: ArrayMeta) -> str:
+def format_array(name: str, meta: ArrayMeta) -> str:
     """Return an array in one line."""
     where = f"{name}, " if name != "/" else ""
-    shards = f", shards={lengths_text(meta.shards)}" if meta.shards else ""
-    chunks = lengths_text(meta.chunks)
+    shards = f", shards={format_lengths(meta.shards)}" if meta.shards else ""
+    chunks = format_lengths(meta.chunks)
     return (
         f"Array({where}{meta.shape}, {meta.data_type.numpy}, chunks={chunks}{shards}, "
         f"order={meta.order})"
@@ -144,7 +144,7 @@ class NodeInfo(Generic[Meta]):
     def _repr_html_(self) -> str:
         from tessarr.node import html
 
-        return html.table(self.items())
+        return html.render_table(self.items())
 
     def __repr__(self) -> str:
         return str(self)
@@ -192,14 +192,14 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
             "zarr_format": meta.document_format,
             "shape": list(meta.shape),
             "data_type": meta.data_type.to_json(meta.zarr_format),
-            "chunks": lengths_json(meta.chunks),
-            "shards": lengths_json(meta.shards),
+            "chunks": lengths_to_json(meta.chunks),
+            "shards": lengths_to_json(meta.shards),
             "order": meta.order,
             "fill_value": None
             if fill is None
             else meta.data_type.fill_to_json(fill, meta.zarr_format),
             "dimension_names": list(meta.dimension_names) if meta.dimension_names else None,
-            "codecs": [codec.to_json(meta.zarr_format) for codec in _stated(meta)],
+            "codecs": [codec.to_json(meta.zarr_format) for codec in _listed_codecs(meta)],
             "size_bytes": self.size_bytes,
             "stored_bytes": self.stored_bytes,
             "ratio": round(self.ratio, 3),
@@ -214,19 +214,19 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
             ("Type", "tessarr.Array"),
             *array_items(self.meta, read_only=self.read_only),
             *self.store_items(),
-            ("No. bytes", _bytes_text(self.size_bytes)),
-            ("No. bytes stored", _bytes_text(self.stored_bytes)),
+            ("No. bytes", _format_bytes(self.size_bytes)),
+            ("No. bytes stored", _format_bytes(self.stored_bytes)),
             ("Storage ratio", f"{self.ratio:.1f}"),
             ("Chunks initialized", f"{self.stored_chunk_count}/{self.chunk_count}"),
         ]
 
     def __str__(self) -> str:
         sizes = (
-            f"nbytes: {human_bytes(self.size_bytes)}; "
-            f"nbytes_stored: {human_bytes(self.stored_bytes)}; ratio: {self.ratio:.1f}; "
+            f"nbytes: {format_size(self.size_bytes)}; "
+            f"nbytes_stored: {format_size(self.stored_bytes)}; ratio: {self.ratio:.1f}; "
             f"initialized: {self.stored_chunk_count}/{self.chunk_count}"
         )
-        lines = [array_line(self.name, self.meta), sizes]
+        lines = [format_array(self.name, self.meta), sizes]
         before = None
         for what, codec in self.codec_lines():
             label = "filters: " if what == "filter" else f"{what}: "
@@ -238,15 +238,15 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
 def array_items(meta: ArrayMeta, *, read_only: bool) -> list[tuple[str, str]]:
     """Return what metadata says, as labels and values."""
     lines = codec_lines(meta)
-    filters = [text for what, text in lines if what == "filter"]
-    compressors = [text for what, text in lines if what == "compressor"]
+    filters = [text for role, text in lines if role == "filter"]
+    compressors = [text for role, text in lines if role == "compressor"]
     return [
         ("Zarr format", str(meta.document_format)),
         ("Data type", str(meta.data_type.numpy)),
         ("Fill value", str(meta.fill_scalar)),
         ("Shape", str(meta.shape)),
-        ("Chunk shape", lengths_text(meta.chunks)),
-        *([] if meta.shards is None else [("Shard shape", lengths_text(meta.shards))]),
+        ("Chunk shape", format_lengths(meta.chunks)),
+        *([] if meta.shards is None else [("Shard shape", format_lengths(meta.shards))]),
         ("Order", meta.order),
         ("Read-only", str(read_only)),
         *((f"Filter [{i}]", text) for i, text in enumerate(filters)),
@@ -267,24 +267,24 @@ def codec_lines(meta: ArrayMeta) -> list[tuple[str, str]]:
     return [(what, repr(codec)) for what, codecs in kinds for codec in codecs]
 
 
-def _bytes_text(size_bytes: int) -> str:
-    return str(size_bytes) if size_bytes <= 1024 else f"{size_bytes} ({human_bytes(size_bytes)})"
+def _format_bytes(size_bytes: int) -> str:
+    return str(size_bytes) if size_bytes <= 1024 else f"{size_bytes} ({format_size(size_bytes)})"
 
 
-def lengths_json(lengths: ChunkLengths | None) -> list[int | list[int]] | None:
+def lengths_to_json(lengths: ChunkLengths | None) -> list[int | list[int]] | None:
     """Return the lengths of chunks as plain JSON."""
     if lengths is None:
         return None
     return [axis if isinstance(axis, int) else list(axis) for axis in lengths]
 
 
-def _stated(meta: ArrayMeta) -> list[Any]:
+def _listed_codecs(meta: ArrayMeta) -> list[Any]:
     """Return the codecs that the metadata states; format 2 does not state ``bytes``."""
     if meta.zarr_format == 3:
         return list(meta.codecs.codecs)
     arrays = meta.codecs.array_array[meta.order == "F" :]
-    makes_bytes = meta.codecs.array_bytes
-    objects = [] if isinstance(makes_bytes, Bytes) else [makes_bytes]
+    serializer = meta.codecs.array_bytes
+    objects = [] if isinstance(serializer, Bytes) else [serializer]
     return [*objects, *arrays, *meta.codecs.bytes_bytes]
 
 

@@ -1,4 +1,4 @@
-"""What arrays and groups have in common: a place in a store, and metadata."""
+"""The base class of arrays and groups: a path in a store, and metadata."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Node(Generic[Meta]):
         _store: Store
         _path: str
         _read_only: bool
-        _copies: Consolidated | None
+        _consolidated: Consolidated | None
         _synchronizer: Synchronizer | None
 
     @property
@@ -140,7 +140,7 @@ class Node(Generic[Meta]):
         """Where the node is, for functions that take a store: they take a node, too."""
         return self._store, self._path
 
-    def _told(self) -> dict[str, Any]:
+    def _info_fields(self) -> dict[str, Any]:
         """Return what there is to say about every node, for `info`."""
         store, chunk_store, synchronizer = self.store, self.chunk_store, self.synchronizer
         return {
@@ -161,8 +161,8 @@ class Node(Generic[Meta]):
 
     def _note_change(self) -> None:
         """Let nodes that were opened by the same consolidated metadata see the change."""
-        if self._copies is not None:
-            self._copies.put(self._path, self._meta)
+        if self._consolidated is not None:
+            self._consolidated.put(self._path, self._meta)
 
     def _check_writable(self) -> None:
         if self._read_only:

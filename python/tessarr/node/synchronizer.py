@@ -1,14 +1,14 @@
-"""Synchronizers: locks that all writers of an array agree on.
+"""Synchronizers: locks that all writers of an array share.
 
-Tessarr needs none for threads, nor for processes that write to a folder: a part of a chunk is
-merged with what is stored, and put back only if nobody came between. A synchronizer is for
-stores that cannot do this between processes, such as a mapping, and for programs that have
-their own reasons to exclude each other.
+Tessarr needs none for threads, nor for processes that write to a folder: a write merges part of a
+chunk with the stored value, and stores the result only if no other writer has replaced it. Use a
+synchronizer for stores that cannot do this between processes, such as a mapping, or where a
+program needs exclusion for other reasons.
 
-What an array asks of a synchronizer is that of zarr-python 2: ``synchronizer[key]`` is a lock
-for one key, used with ``with``. While an array writes it holds the keys of the chunks that it
-touches; while its shape, fill value or attributes change, that of the document. Keys are
-locked in one order, so that two writers never wait for each other.
+The interface is that of zarr-python 2: ``synchronizer[key]`` is a lock for one key, used with
+``with``. A write holds the keys of the chunks that it touches; a change of the shape, the fill
+value or the attributes holds the key of the document. Keys are locked in sorted order, so that
+two writers never deadlock.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ __all__ = [
     "ProcessSynchronizer",
     "Synchronizer",
     "ThreadSynchronizer",
-    "check",
-    "chunk_keys",
-    "held",
+    "check_synchronizer",
+    "hold_locks",
+    "touched_chunk_keys",
 ]
 
 
@@ -46,7 +46,7 @@ class Synchronizer(Protocol):
     def __getitem__(self, key: str, /) -> AbstractContextManager[Any]: ...
 
 
-def check(synchronizer: object) -> None:
+def check_synchronizer(synchronizer: object) -> None:
     """Refuse what gives no locks.
 
     Raises
@@ -60,35 +60,37 @@ def check(synchronizer: object) -> None:
         )
 
 
-def held(synchronizer: Synchronizer | None, keys: Iterable[str]) -> AbstractContextManager[Any]:
+def hold_locks(
+    synchronizer: Synchronizer | None, keys: Iterable[str]
+) -> AbstractContextManager[Any]:
     """Return what holds the locks of keys, in one order, as long as it is entered.
 
     A synchronizer that has a method ``hold`` is given all keys at once.
 
     Examples
     --------
-    >>> with held(ThreadSynchronizer(), ["a/0.1", "a/0.0"]):
+    >>> with hold_locks(ThreadSynchronizer(), ["a/0.1", "a/0.0"]):
     ...     pass
     """
     if synchronizer is None:
         return nullcontext()
-    wanted = sorted(set(keys))
+    sorted_keys = sorted(set(keys))
     hold = getattr(synchronizer, "hold", None)
     if hold is not None:
-        several: AbstractContextManager[Any] = hold(wanted)
-        return several
-    return _each(synchronizer, wanted)
+        all_locks: AbstractContextManager[Any] = hold(sorted_keys)
+        return all_locks
+    return _hold_each(synchronizer, sorted_keys)
 
 
 @contextmanager
-def _each(synchronizer: Synchronizer, keys: list[str]) -> Generator[None]:
+def _hold_each(synchronizer: Synchronizer, keys: list[str]) -> Generator[None]:
     with ExitStack() as stack:
         for key in keys:
             stack.enter_context(synchronizer[key])
         yield
 
 
-def chunk_keys(meta: ArrayMeta, path: str, axes: Sequence[AxisSelection]) -> Iterator[str]:
+def touched_chunk_keys(meta: ArrayMeta, path: str, axes: Sequence[AxisSelection]) -> Iterator[str]:
     """Yield the keys of the chunks of an array, or of its shards, that a selection touches."""
     from tessarr.indexing.touched_chunks import find_touched_cells
 
@@ -134,10 +136,10 @@ class ThreadSynchronizer:
         return "ThreadSynchronizer()"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ThreadSynchronizer._recalled, (self._token,)
+        return ThreadSynchronizer._unpickle, (self._token,)
 
     @classmethod
-    def _recalled(cls, token: str) -> ThreadSynchronizer:
+    def _unpickle(cls, token: str) -> ThreadSynchronizer:
         return _synchronizers.get(token) or cls()
 
 
@@ -180,11 +182,11 @@ class ProcessSynchronizer:
     >>> folder.cleanup()
     """
 
-    __slots__ = ("_held", "path")
+    __slots__ = ("_thread_locks", "path")
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(expand_user(path))
-        self._held = threading.local()
+        self._thread_locks = threading.local()
 
     def __getitem__(self, key: str) -> AbstractContextManager[Any]:
         return self.hold([key])
@@ -200,19 +202,19 @@ class ProcessSynchronizer:
         keys
             Keys of a store.
         """
-        outer: _Locks | None = getattr(self._held, "locks", None)
+        outer: _Locks | None = getattr(self._thread_locks, "locks", None)
         # A child process has its parent's thread, but none of its locks.
         if outer is not None and outer.process == os.getpid():
-            outer.take(keys)
+            outer.acquire(keys)
             yield
             return
         locks = _Locks(self.path)
-        self._held.locks = locks
+        self._thread_locks.locks = locks
         try:
-            locks.take(keys)
+            locks.acquire(keys)
             yield
         finally:
-            self._held.locks = None
+            self._thread_locks.locks = None
             locks.close()
 
     def __repr__(self) -> str:
@@ -223,11 +225,11 @@ class ProcessSynchronizer:
 
 
 _DOCUMENTS: Final = frozenset((".zarray", ".zgroup", ".zattrs", "zarr.json"))
-_CHUNKS_AT: Final = 1 << 20
+_CHUNK_OFFSET: Final = 1 << 20
 """Bytes from here on are keys of chunks, those before documents: who changes a document holds
 its key and then keys of chunks, which therefore must not be one and the same byte."""
 
-_MOST: Final = 1000
+_MAX_LOCKS: Final = 1000
 """The kernel walks through all locks of a file: who wants more than these locks all chunks."""
 
 
@@ -242,14 +244,14 @@ class _Locks:
         self._file = os.open(folder / "locks", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         self.process = os.getpid()
 
-    def take(self, keys: Iterable[str]) -> None:
+    def acquire(self, keys: Iterable[str]) -> None:
         """Wait for the locks of more keys."""
-        places = sorted({_place(key) for key in keys})
-        if sum(place >= _CHUNKS_AT for place in places) > _MOST:
-            places = [place for place in places if place < _CHUNKS_AT]
-            ranges = [*((place, 1) for place in places), (_CHUNKS_AT, 0)]
+        offsets = sorted({_lock_offset(key) for key in keys})
+        if sum(offset >= _CHUNK_OFFSET for offset in offsets) > _MAX_LOCKS:
+            offsets = [offset for offset in offsets if offset < _CHUNK_OFFSET]
+            ranges = [*((offset, 1) for offset in offsets), (_CHUNK_OFFSET, 0)]
         else:
-            ranges = [(place, 1) for place in places]
+            ranges = [(offset, 1) for offset in offsets]
         for start, length in ranges:
             _lock(self._file, start, length)
 
@@ -261,13 +263,13 @@ class _Locks:
             os.close(self._file)
 
 
-def _place(key: str) -> int:
+def _lock_offset(key: str) -> int:
     import hashlib
 
     number = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little")
     if key.rpartition("/")[2] in _DOCUMENTS:
-        return number % _CHUNKS_AT
-    return _CHUNKS_AT + number % (1 << 62)
+        return number % _CHUNK_OFFSET
+    return _CHUNK_OFFSET + number % (1 << 62)
 
 
 def _lock(file: int, start: int, length: int, *, release: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Hierarchies as drawings: what `Group.tree` gives, as text and for notebooks."""
+"""Tree views of hierarchies as text and HTML, as `Group.tree` returns them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 from tessarr.metadata.node import ArrayMeta
-from tessarr.node.info import lengths_json
+from tessarr.node.info import lengths_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -79,16 +79,16 @@ class Tree:
 
     def asdict(self) -> JSONObject:
         """Return the hierarchy as plain JSON: paths with kinds, shapes and data types."""
-        return {path: _node(meta) for path, meta in self._members.items()}
+        return {path: _node_to_json(meta) for path, meta in self._members.items()}
 
     def __str__(self) -> str:
         lines = [self._name]
         for path, name, _, lasts, _ in self._lines():
             rails = "".join("    " if last else "│   " for last in lasts[:-1])
             knot = "└── " if lasts[-1] else "├── "
-            lines.append(f"{rails}{knot}{name}{_summary(self._members[path])}")
-        if self._left_out:
-            lines.append(self._note)
+            lines.append(f"{rails}{knot}{name}{_summarize(self._members[path])}")
+        if self._omitted_count:
+            lines.append(self._omitted_note)
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -98,10 +98,10 @@ class Tree:
         parts = [f'<div class="tessarr-tree"><style>{_STYLE}</style>']
         parts.append(f"<details open><summary><b>{escape(self._name)}</b></summary><ul>")
         depth = 0
-        for path, name, at, _, has_members in self._lines():
-            parts.append("</ul></details></li>" * (depth - at))
-            depth = at
-            label = f"<b>{escape(name)}</b>{escape(_summary(self._members[path]))}"
+        for path, name, line_depth, _, has_members in self._lines():
+            parts.append("</ul></details></li>" * (depth - line_depth))
+            depth = line_depth
+            label = f"<b>{escape(name)}</b>{escape(_summarize(self._members[path]))}"
             if has_members:
                 opened = " open" if self._expand else ""
                 parts.append(f"<li><details{opened}><summary>{label}</summary><ul>")
@@ -109,35 +109,35 @@ class Tree:
             else:
                 parts.append(f"<li>{label}</li>")
         parts.append("</ul></details></li>" * depth + "</ul></details>")
-        if self._left_out:
-            parts.append(f"<p>{escape(self._note)}</p>")
+        if self._omitted_count:
+            parts.append(f"<p>{escape(self._omitted_note)}</p>")
         return "".join([*parts, "</div>"])
 
     @property
-    def _left_out(self) -> int:
+    def _omitted_count(self) -> int:
         return 0 if self._max_nodes is None else max(len(self._members) - self._max_nodes, 0)
 
     @property
-    def _note(self) -> str:
-        return f"… and {self._left_out} more: tree(max_nodes=None) shows all"
+    def _omitted_note(self) -> str:
+        return f"… and {self._omitted_count} more: tree(max_nodes=None) shows all"
 
     def _lines(self) -> Iterator[_Line]:
         children: dict[str, list[str]] = {}
         for path in self._members:
             parent, _, name = path.rpartition("/")
             children.setdefault(parent, []).append(name)
-        left = len(self._members) - self._left_out
+        remaining = len(self._members) - self._omitted_count
         # By hand instead of by recursion: a hierarchy may be deep.
-        stack = _level("", children.get("", []), ())
-        while stack and left:
-            left -= 1
+        stack = _ordered_members("", children.get("", []), ())
+        while stack and remaining:
+            remaining -= 1
             path, name, lasts = stack.pop()
-            below = children.get(path, [])
-            yield _Line(path, name, len(lasts) - 1, lasts, bool(below))
-            stack += _level(path, below, lasts)
+            members = children.get(path, [])
+            yield _Line(path, name, len(lasts) - 1, lasts, bool(members))
+            stack += _ordered_members(path, members, lasts)
 
 
-def _level(
+def _ordered_members(
     parent: str, names: list[str], lasts: tuple[bool, ...]
 ) -> list[tuple[str, str, tuple[bool, ...]]]:
     """Return the members of a group with their paths, the last one first."""
@@ -151,13 +151,13 @@ _STYLE = (
 )
 
 
-def _summary(meta: NodeOrError) -> str:
+def _summarize(meta: NodeOrError) -> str:
     if isinstance(meta, Exception):
         return f" – unreadable: {' '.join(str(meta).split())}"
     return f" {meta.shape} {meta.data_type.numpy}" if isinstance(meta, ArrayMeta) else ""
 
 
-def _node(meta: NodeOrError) -> JSONObject:
+def _node_to_json(meta: NodeOrError) -> JSONObject:
     if isinstance(meta, Exception):
         return {"kind": "unreadable", "error": meta.kind, "message": str(meta)}
     if not isinstance(meta, ArrayMeta):
@@ -167,6 +167,6 @@ def _node(meta: NodeOrError) -> JSONObject:
         "zarr_format": meta.document_format,
         "shape": list(meta.shape),
         "data_type": meta.data_type.to_json(meta.zarr_format),
-        "chunks": lengths_json(meta.chunks),
-        "shards": lengths_json(meta.shards),
+        "chunks": lengths_to_json(meta.chunks),
+        "shards": lengths_to_json(meta.shards),
     }

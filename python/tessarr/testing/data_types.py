@@ -1,4 +1,4 @@
-"""Hypothesis strategies for data types and fill values, as metadata states them."""
+"""Hypothesis strategies for data types and fill values of metadata documents."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _SMALL: Final = (
 )
 
 
-def _with(name: str, **configuration: Any) -> dict[str, Any]:
+def _extension(name: str, **configuration: Any) -> dict[str, Any]:
     return {"name": name, "configuration": configuration}
 
 
 _V3_OTHERS: Final = (
-    _with("fixed_length_utf32", length_bytes=12),
-    _with("null_terminated_bytes", length_bytes=5),
-    _with("raw_bytes", length_bytes=3),
-    _with("numpy.datetime64", unit="ns", scale_factor=1),
-    _with("numpy.timedelta64", unit="s", scale_factor=25),
+    _extension("fixed_length_utf32", length_bytes=12),
+    _extension("null_terminated_bytes", length_bytes=5),
+    _extension("raw_bytes", length_bytes=3),
+    _extension("numpy.datetime64", unit="ns", scale_factor=1),
+    _extension("numpy.timedelta64", unit="s", scale_factor=25),
 )
 
 
@@ -83,7 +83,7 @@ def records_v3() -> st.SearchStrategy[Any]:
 
 def _record(types: list[Any]) -> dict[str, Any]:
     fields = [{"name": f"f{i}", "data_type": inner} for i, inner in enumerate(types)]
-    return _with("struct", fields=fields)
+    return _extension("struct", fields=fields)
 
 
 def fill_values(dtype: np.dtype[Any], zarr_format: int) -> st.SearchStrategy[Any]:

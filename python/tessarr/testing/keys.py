@@ -1,4 +1,4 @@
-"""Hypothesis strategies for what may stand between the brackets of an array."""
+"""Hypothesis strategies for the keys that index an array."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _mask(bits: bytes, count: int) -> npt.NDArray[np.bool_]:
 def basic_keys(draw: st.DrawFn, shape: Shape, *, newaxis: bool = True) -> Any:
     """Generate a valid key of integers, slices, ``...`` and None."""
     items = [draw(slices(size) if size == 0 else slices(size) | integers(size)) for size in shape]
-    return _finish(draw, items, newaxis=newaxis)
+    return _finish_key(draw, items, newaxis=newaxis)
 
 
 @st.composite
@@ -103,20 +103,20 @@ def outer_keys(draw: st.DrawFn, shape: Shape) -> Any:
         else:
             array = draw(_index_arrays(size, (count,)))
             items.append(_as_list(array) if form == "list" else array)
-    return _finish(draw, items, newaxis=False)
+    return _finish_key(draw, items, newaxis=False)
 
 
 @st.composite
 def point_keys(draw: st.DrawFn, shape: Shape) -> Any:
     """Generate a valid key of `vindex`: an index array for each axis, broadcast together."""
-    together = draw(_joint_shapes(empty=0 in shape))
+    joint_shape = draw(_joint_shapes(empty=0 in shape))
     items: list[Any] = []
     for size in shape:
         if size and draw(st.integers(0, 5)) == 0:
             items.append(draw(integers(size)))
         else:
             items.append(
-                _maybe_list(draw, draw(_index_arrays(size, _narrowed(draw, together, size))))
+                _maybe_list(draw, draw(_index_arrays(size, _narrow_shape(draw, joint_shape, size))))
             )
     return tuple(items)
 
@@ -128,31 +128,31 @@ def advanced_keys(draw: st.DrawFn, shape: Shape) -> Any:
     Most of them are valid; a mask may select a number of elements that does not broadcast
     with the other index arrays.
     """
-    together = draw(_joint_shapes(empty=0 in shape))
+    joint_shape = draw(_joint_shapes(empty=0 in shape))
     items: list[Any] = []
     axis = 0
     while axis < len(shape):
         size = shape[axis]
         kind = draw(st.sampled_from(("array", "array", "slice", "integer", "mask", "outer mask")))
-        taken = 1
+        axis_count = 1
         if kind == "mask" and draw(st.booleans()):
-            taken = draw(st.integers(1, len(shape) - axis))
-            items.append(draw(masks(shape[axis : axis + taken])))
-        elif kind == "outer mask" and together and together[-1] <= size:
-            chosen = draw(st.permutations(range(size)))[: together[-1]]
+            axis_count = draw(st.integers(1, len(shape) - axis))
+            items.append(draw(masks(shape[axis : axis + axis_count])))
+        elif kind == "outer mask" and joint_shape and joint_shape[-1] <= size:
+            chosen = draw(st.permutations(range(size)))[: joint_shape[-1]]
             items.append(np.isin(np.arange(size), chosen))
         elif kind == "integer" and size:
             items.append(draw(integers(size)))
-        elif kind == "slice" or (size == 0 and 0 not in together):
+        elif kind == "slice" or (size == 0 and 0 not in joint_shape):
             items.append(draw(slices(size)))
         else:
             items.append(
-                _maybe_list(draw, draw(_index_arrays(size, _narrowed(draw, together, size))))
+                _maybe_list(draw, draw(_index_arrays(size, _narrow_shape(draw, joint_shape, size))))
             )
-        axis += taken
+        axis += axis_count
     if draw(st.integers(0, 9)) == 0:
         items.insert(draw(st.integers(0, len(items))), draw(st.booleans()))
-    return _finish(draw, items, newaxis=True)
+    return _finish_key(draw, items, newaxis=True)
 
 
 @st.composite
@@ -163,26 +163,26 @@ def block_keys(draw: st.DrawFn, grid_shape: Shape) -> Any:
         bound = st.none() | st.integers(-blocks - 1, blocks + 1)
         spans = st.builds(slice, bound, bound)
         items.append(draw(spans | st.integers(-blocks, blocks - 1) if blocks else spans))
-    return _finish(draw, items, newaxis=False)
+    return _finish_key(draw, items, newaxis=False)
 
 
 @st.composite
 def wild_keys(draw: st.DrawFn, shape: Shape) -> Any:
     """Generate keys that are wrong more often than not: bounds, ranks, types."""
     size = max(shape, default=3)
-    near = st.integers(-size - 2, size + 2)
+    index = st.integers(-size - 2, size + 2)
     item = st.one_of(
-        near,
+        index,
         slices(size),
         st.just(...),
         st.none(),
         st.booleans(),
-        st.lists(near, max_size=3),
+        st.lists(index, max_size=3),
         st.lists(st.booleans(), max_size=size),
         st.sampled_from(
             (1.5, "x", np.float64(1), np.array([1.5]), 2**70, object(), b"", [[]], [None])
         ),
-        near.map(np.int64),
+        index.map(np.int64),
     )
     items = draw(st.lists(item, max_size=len(shape) + 2))
     return items[0] if len(items) == 1 and draw(st.booleans()) else tuple(items)
@@ -197,15 +197,17 @@ def _joint_shapes(draw: st.DrawFn, *, empty: bool) -> Shape:
     return tuple(shape)
 
 
-def _narrowed(draw: st.DrawFn, shape: Shape, size: int) -> Shape:
+def _narrow_shape(draw: st.DrawFn, shape: Shape, size: int) -> Shape:
     """Drop leading dimensions of a broadcast shape, and set others to 1."""
     if size == 0:
         return shape
-    kept = shape[draw(st.integers(0, len(shape) - 1)) :] if draw(st.booleans()) else shape
+    narrowed = shape[draw(st.integers(0, len(shape) - 1)) :] if draw(st.booleans()) else shape
     if not draw(st.booleans()):
-        return kept
-    ones = draw(st.lists(st.booleans(), min_size=len(kept), max_size=len(kept)))
-    return tuple(1 if one else length for one, length in zip(ones, kept, strict=True))
+        return narrowed
+    squeezed = draw(st.lists(st.booleans(), min_size=len(narrowed), max_size=len(narrowed)))
+    return tuple(
+        1 if is_squeezed else length for is_squeezed, length in zip(squeezed, narrowed, strict=True)
+    )
 
 
 def _maybe_list(draw: st.DrawFn, array: npt.NDArray[Any]) -> Any:
@@ -218,18 +220,18 @@ def _as_list(array: npt.NDArray[Any]) -> Any:
     return nested if np.shape(nested) == array.shape else array
 
 
-def _finish(draw: st.DrawFn, items: list[Any], *, newaxis: bool) -> Any:
+def _finish_key(draw: st.DrawFn, items: list[Any], *, newaxis: bool) -> Any:
     """Leave out trailing axes, put in an Ellipsis and new axes, unwrap a tuple of one."""
     form = draw(st.integers(0, 3))
     if form == 0:
         items = items[: draw(st.integers(0, len(items)))]
     elif form == 1:
-        place = draw(st.integers(0, len(items)))
+        position = draw(st.integers(0, len(items)))
         if draw(st.booleans()) and not any(_is_mask(item) for item in items):
-            drop = draw(st.integers(0, len(items) - place))
-            items = [*items[:place], ..., *items[place + drop :]]
+            drop = draw(st.integers(0, len(items) - position))
+            items = [*items[:position], ..., *items[position + drop :]]
         else:
-            items = [*items[:place], ..., *items[place:]]
+            items = [*items[:position], ..., *items[position:]]
     if newaxis:
         for _ in range(draw(st.sampled_from((0, 0, 0, 1, 2)))):
             items.insert(draw(st.integers(0, len(items))), None)

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.testing.plain_types import settled
+from tessarr.testing.plain_types import clear_unused_bits
 
 __all__ = ["Layout", "crc32c", "decode", "encode"]
 
@@ -65,8 +65,8 @@ class Layout:
             filled = np.empty(self.shape, object)
             filled.fill(self.element)  # np.full would drop NULs at the end
             return filled
-        one = np.frombuffer(self.fill, self.dtype)[0:1].reshape(())
-        return np.broadcast_to(one, self.shape).copy()
+        element = np.frombuffer(self.fill, self.dtype)[0:1].reshape(())
+        return np.broadcast_to(element, self.shape).copy()
 
     def is_fill(self, chunk: Array) -> bool:
         """Return whether all bits of a chunk are those of the fill value."""
@@ -79,7 +79,7 @@ class Layout:
         """The fill value of elements that have any length."""
         return self.fill.decode() if self.is_text else self.fill
 
-    def having(self, shape: tuple[int, ...]) -> Layout:
+    def with_shape(self, shape: tuple[int, ...]) -> Layout:
         """Return the layout of a part of another shape."""
         return Layout(shape, self.dtype, self.fill, self.scramble, self.is_text)
 
@@ -98,12 +98,12 @@ def encode(chunk: Array, codecs: list[Codec], layout: Layout) -> bytes:
     """
     codec, rest = codecs[0], codecs[1:]
     if codec["name"] in _ARRAY_ARRAY:
-        return encode(_encode_array(codec, chunk), rest, _encoded(codec, layout))
+        return encode(_encode_array(codec, chunk), rest, _encoded_layout(codec, layout))
     chunk = np.ascontiguousarray(chunk).reshape(chunk.shape)
     if codec["name"] in _VLEN:
         data = _encode_elements(chunk)
     elif codec["name"] == "bytes":
-        data = chunk.astype(_stored(layout.dtype, codec)).tobytes()
+        data = chunk.astype(_stored_dtype(layout.dtype, codec)).tobytes()
     elif codec["name"] == "packbits":
         data = chunk.astype(chunk.dtype.newbyteorder("<")).tobytes()
     else:
@@ -131,19 +131,19 @@ def decode(data: bytes, codecs: list[Codec], layout: Layout) -> Array:
     """
     codec, rest = codecs[0], codecs[1:]
     if codec["name"] in _ARRAY_ARRAY:
-        return _decode_array(codec, decode(data, rest, _encoded(codec, layout)), layout)
+        return _decode_array(codec, decode(data, rest, _encoded_layout(codec, layout)), layout)
     for outer in reversed(rest):
         data = _decompress(outer, data)
     if codec["name"] in _VLEN:
         return _decode_elements(data, codec["name"]).reshape(layout.shape)
     if codec["name"] not in ("bytes", "packbits"):
         return _decode_shard(data, codec["configuration"], layout)
-    stored = _stored(layout.dtype, codec)
+    stored = _stored_dtype(layout.dtype, codec)
     if codec["name"] == "packbits":  # all bits of all elements, the lowest first, are the bytes
         stored = layout.dtype.newbyteorder("<")
     if len(data) != math.prod(layout.shape) * stored.itemsize:
         raise ValueError(f"{len(data)} bytes for shape {layout.shape} of {stored}")
-    return settled(np.frombuffer(data, stored).reshape(layout.shape).astype(layout.dtype))
+    return clear_unused_bits(np.frombuffer(data, stored).reshape(layout.shape).astype(layout.dtype))
 
 
 # Arrays to arrays
@@ -151,13 +151,13 @@ def decode(data: bytes, codecs: list[Codec], layout: Layout) -> Array:
 _ARRAY_ARRAY = ("transpose", "reshape", "cast_value", "numcodecs.delta", "delta")
 
 
-def _encoded(codec: Codec, layout: Layout) -> Layout:
+def _encoded_layout(codec: Codec, layout: Layout) -> Layout:
     """Return the layout of what an array codec makes."""
     config = codec["configuration"]
     if codec["name"] == "transpose":
-        return layout.having(tuple(layout.shape[axis] for axis in config["order"]))
+        return layout.with_shape(tuple(layout.shape[axis] for axis in config["order"]))
     if codec["name"] == "reshape":  # only to one axis
-        return layout.having((math.prod(layout.shape),))
+        return layout.with_shape((math.prod(layout.shape),))
     if codec["name"] == "cast_value":
         fill = np.frombuffer(layout.fill, layout.dtype).astype(config["data_type"])
         return Layout(layout.shape, fill.dtype, fill.tobytes(), layout.scramble)
@@ -174,7 +174,7 @@ def _encode_array(codec: Codec, chunk: Array) -> Array:
         return chunk.astype(config["data_type"])
     items = [int(item) for item in chunk.reshape(-1)]
     differences = [item - before for item, before in zip(items, [0, *items], strict=False)]
-    return _wrapped(differences, chunk.dtype).astype(config["astype"]).reshape(chunk.shape)
+    return _wrap_integers(differences, chunk.dtype).astype(config["astype"]).reshape(chunk.shape)
 
 
 def _decode_array(codec: Codec, chunk: Array, layout: Layout) -> Array:
@@ -187,17 +187,17 @@ def _decode_array(codec: Codec, chunk: Array, layout: Layout) -> Array:
     if codec["name"] == "cast_value":
         return chunk.astype(layout.dtype)
     sums = itertools.accumulate(int(item) for item in chunk.reshape(-1))
-    return _wrapped(list(sums), layout.dtype).reshape(layout.shape)
+    return _wrap_integers(list(sums), layout.dtype).reshape(layout.shape)
 
 
-def _wrapped(numbers: list[int], dtype: np.dtype[Any]) -> Array:
+def _wrap_integers(numbers: list[int], dtype: np.dtype[Any]) -> Array:
     """Return integers of Python as those of a type, modulo its size."""
     bits = 8 * dtype.itemsize
     unsigned = np.array([number % 2**bits for number in numbers], f"u{dtype.itemsize}")
     return unsigned.view(f"{dtype.kind}{dtype.itemsize}").astype(dtype)
 
 
-def _stored(dtype: np.dtype[Any], codec: Codec) -> np.dtype[Any]:
+def _stored_dtype(dtype: np.dtype[Any], codec: Codec) -> np.dtype[Any]:
     endian = codec.get("configuration", {}).get("endian")
     if endian is None:
         return dtype
@@ -216,15 +216,15 @@ def _encode_elements(chunk: Array) -> bytes:
 
 
 def _decode_elements(data: bytes, name: str) -> Array:
-    (count,), at = struct.unpack_from("<I", data), 4
+    (count,), offset = struct.unpack_from("<I", data), 4
     elements: list[str | bytes] = []
     for _ in range(count):
-        (size,) = struct.unpack_from("<I", data, at)
-        element = data[at + 4 : at + 4 + size]
+        (size,) = struct.unpack_from("<I", data, offset)
+        element = data[offset + 4 : offset + 4 + size]
         elements.append(element.decode() if name == "vlen-utf8" else element)
-        at += 4 + size
-    if at != len(data):
-        raise ValueError(f"{len(data)} bytes, of which elements take {at}")
+        offset += 4 + size
+    if offset != len(data):
+        raise ValueError(f"{len(data)} bytes, of which elements take {offset}")
     return np.array(elements, object)
 
 
@@ -261,7 +261,7 @@ def _encode_shard(shard: Array, config: dict[str, Any], layout: Layout) -> bytes
             continue
         if dice and dice.random() < 0.3:
             body += dice.randbytes(dice.randrange(1, 9))
-        data = encode(chunk, config["codecs"], layout.having(part))
+        data = encode(chunk, config["codecs"], layout.with_shape(part))
         index[cell] = len(body) + (index_bytes if at_start else 0), len(data)
         body += data
     encoded = encode(index, config["index_codecs"], index_layout)
@@ -286,7 +286,7 @@ def _decode_shard(data: bytes, config: dict[str, Any], layout: Layout) -> Array:
             continue
         if offset + length > len(data):
             raise ValueError(f"subchunk {cell} lies outside its shard")
-        chunk = decode(data[offset : offset + length], config["codecs"], layout.having(part))
+        chunk = decode(data[offset : offset + length], config["codecs"], layout.with_shape(part))
         shard[_window(cell, part)] = chunk
     return shard
 
@@ -329,7 +329,7 @@ def _decompress(codec: Codec, data: bytes) -> bytes:
     return bytes(_numcodecs(name, config).decode(data))
 
 
-def _without(checksum: Callable[[bytes], int]) -> Callable[[bytes], bytes]:
+def _strip_checksum(checksum: Callable[[bytes], int]) -> Callable[[bytes], bytes]:
     """Return what takes a checksum off the start."""
 
     def decode(data: bytes) -> bytes:
@@ -341,17 +341,20 @@ def _without(checksum: Callable[[bytes], int]) -> Callable[[bytes], bytes]:
 
 
 # Without parameters, or with those that do not matter to the decoder.
-_OF_LIBRARIES: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
+_LIBRARY_CODECS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
     "bz2": (bz2.compress, bz2.decompress),
     "lzma": (lzma.compress, lzma.decompress),
     "base64": (base64.b64encode, base64.b64decode),
-    "crc32": (lambda data: zlib.crc32(data).to_bytes(4, "little") + data, _without(zlib.crc32)),
+    "crc32": (
+        lambda data: zlib.crc32(data).to_bytes(4, "little") + data,
+        _strip_checksum(zlib.crc32),
+    ),
     "adler32": (
         lambda data: zlib.adler32(data).to_bytes(4, "little") + data,
-        _without(zlib.adler32),
+        _strip_checksum(zlib.adler32),
     ),
 }
-_PLAIN = _OF_LIBRARIES | {f"numcodecs.{name}": codec for name, codec in _OF_LIBRARIES.items()}
+_PLAIN = _LIBRARY_CODECS | {f"numcodecs.{name}": codec for name, codec in _LIBRARY_CODECS.items()}
 
 
 def _numcodecs(name: str, config: dict[str, Any]) -> Any:

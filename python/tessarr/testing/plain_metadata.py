@@ -62,18 +62,18 @@ def parse_v3(document: bytes) -> PlainArray:
     ...          b'"chunk_key_encoding": "default"}').fill
     b'\x01~'
     """
-    found = json.loads(document)
-    is_text = found["data_type"] == "string"
-    is_flexible = isinstance(found["data_type"], str) and found["data_type"] in _VARIABLE
-    dtype = np.dtype(object) if is_flexible else data_type_v3(found["data_type"])
-    encoding = _named(found["chunk_key_encoding"])
+    members = json.loads(document)
+    is_text = members["data_type"] == "string"
+    is_flexible = isinstance(members["data_type"], str) and members["data_type"] in _VARIABLE
+    dtype = np.dtype(object) if is_flexible else data_type_v3(members["data_type"])
+    encoding = _expand_name(members["chunk_key_encoding"])
     default = encoding["name"] == "default"
     return PlainArray(
-        shape=tuple(found["shape"]),
-        chunks=_chunks(found["shape"], found["chunk_grid"]["configuration"]),
+        shape=tuple(members["shape"]),
+        chunks=_chunks(members["shape"], members["chunk_grid"]["configuration"]),
         dtype=dtype,
-        fill=_fill(found["fill_value"], dtype, is_text=is_text),
-        codecs=[_deep_named(codec) for codec in found["codecs"]],
+        fill=_fill(members["fill_value"], dtype, is_text=is_text),
+        codecs=[_expand_codec(codec) for codec in members["codecs"]],
         key_prefix="c" if default else "",
         separator=encoding["configuration"].get("separator", "/" if default else "."),
         is_text=is_text,
@@ -89,32 +89,32 @@ def parse_v2(document: bytes) -> PlainArray:
     ...          b'"F", "compressor": {"id": "zlib"}, "filters": null}').codecs[0]
     {'name': 'transpose', 'configuration': {'order': [1, 0]}}
     """
-    found = json.loads(document)
-    dtype = np.dtype(object) if found["dtype"] == "|O" else data_type_v2(found["dtype"])
+    members = json.loads(document)
+    dtype = np.dtype(object) if members["dtype"] == "|O" else data_type_v2(members["dtype"])
     codecs: list[dict[str, Any]] = []
     if dtype.kind != "O":  # else the first filter makes bytes
         codecs.append({"name": "bytes", "configuration": {}})
-    if found["order"] == "F":
-        order = list(reversed(range(len(found["shape"]))))
+    if members["order"] == "F":
+        order = list(reversed(range(len(members["shape"]))))
         codecs.insert(0, {"name": "transpose", "configuration": {"order": order}})
-    for stage in (*(found["filters"] or ()), found["compressor"]):
+    for stage in (*(members["filters"] or ()), members["compressor"]):
         if stage is not None:
             config = dict(stage)
             name = config.pop("id")
             if name == "blosc":
                 config["typesize"] = dtype.itemsize
             # A filter of arrays, which is the first, comes before the elements become bytes.
-            place = len(codecs) - 1 if name == "delta" else len(codecs)
-            codecs.insert(place, {"name": name, "configuration": config})
+            position = len(codecs) - 1 if name == "delta" else len(codecs)
+            codecs.insert(position, {"name": name, "configuration": config})
     is_text = any(codec["name"] == "vlen-utf8" for codec in codecs)
     return PlainArray(
-        shape=tuple(found["shape"]),
-        chunks=_chunks(found["shape"], {"chunk_shape": found["chunks"]}),
+        shape=tuple(members["shape"]),
+        chunks=_chunks(members["shape"], {"chunk_shape": members["chunks"]}),
         dtype=dtype,
-        fill=_fill(found["fill_value"], dtype, is_text=is_text),
+        fill=_fill(members["fill_value"], dtype, is_text=is_text),
         codecs=codecs,
         key_prefix="",
-        separator=found.get("dimension_separator", "."),
+        separator=members.get("dimension_separator", "."),
         is_text=is_text,
     )
 
@@ -122,31 +122,31 @@ def parse_v2(document: bytes) -> PlainArray:
 def _chunks(shape: list[int], grid: dict[str, Any]) -> tuple[tuple[int, ...], ...]:
     """Return the lengths of the chunks of a regular or a rectilinear grid."""
     axes = grid["chunk_shape"] if "chunk_shape" in grid else grid["chunk_shapes"]
-    return tuple(_axis(size, axis) for size, axis in zip(shape, axes, strict=True))
+    return tuple(_axis_lengths(size, axis) for size, axis in zip(shape, axes, strict=True))
 
 
-def _axis(size: int, stated: Any) -> tuple[int, ...]:
-    if isinstance(stated, int):
-        return (stated,) * -(-size // stated)
-    pairs = [item if isinstance(item, list) else [item, 1] for item in stated]
+def _axis_lengths(size: int, lengths_json: Any) -> tuple[int, ...]:
+    if isinstance(lengths_json, int):
+        return (lengths_json,) * -(-size // lengths_json)
+    pairs = [item if isinstance(item, list) else [item, 1] for item in lengths_json]
     lengths = [length for length, count in pairs for _ in range(count)]
     starts = [sum(lengths[:n]) for n in range(len(lengths))]
     return tuple(length for length, start in zip(lengths, starts, strict=True) if start < size)
 
 
-def _named(value: Any) -> dict[str, Any]:
+def _expand_name(value: Any) -> dict[str, Any]:
     """Write an extension out: a bare name has an empty configuration."""
     if isinstance(value, str):
         return {"name": value, "configuration": {}}
     return {"name": value["name"], "configuration": dict(value.get("configuration", {}))}
 
 
-def _deep_named(value: Any) -> dict[str, Any]:
-    codec = _named(value)
+def _expand_codec(value: Any) -> dict[str, Any]:
+    codec = _expand_name(value)
     for member in ("codecs", "index_codecs"):
         if member in codec["configuration"]:
             codec["configuration"][member] = [
-                _deep_named(inner) for inner in codec["configuration"][member]
+                _expand_codec(inner) for inner in codec["configuration"][member]
             ]
     return codec
 

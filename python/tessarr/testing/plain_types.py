@@ -1,4 +1,4 @@
-"""Data types and fill values in plain Python: what metadata means, in NumPy's terms.
+"""Data types and fill values of metadata documents in plain Python, as NumPy's.
 
 Independent of `tessarr.dtype`, and without its checks.
 """
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["data_type_v2", "data_type_v3", "fill_bytes", "settled"]
+__all__ = ["clear_unused_bits", "data_type_v2", "data_type_v3", "fill_bytes"]
 
 _BITS: Final = {
     "int2": 2,
@@ -24,7 +24,7 @@ _BITS: Final = {
 }
 
 
-def data_type_v2(stated: Any) -> np.dtype[Any]:
+def data_type_v2(json: Any) -> np.dtype[Any]:
     """Return the dtype of ``.zarray``.
 
     Examples
@@ -32,12 +32,12 @@ def data_type_v2(stated: Any) -> np.dtype[Any]:
     >>> data_type_v2([["a", "<i4"], ["b", [["c", ">f8", [2]]]]])
     dtype([('a', '<i4'), ('b', [('c', '>f8', (2,))])])
     """
-    if isinstance(stated, str):
-        return np.dtype(stated)
-    return np.dtype([(f[0], data_type_v2(f[1]), *map(tuple, f[2:])) for f in stated])
+    if isinstance(json, str):
+        return np.dtype(json)
+    return np.dtype([(f[0], data_type_v2(f[1]), *map(tuple, f[2:])) for f in json])
 
 
-def data_type_v3(stated: Any) -> np.dtype[Any]:
+def data_type_v3(json: Any) -> np.dtype[Any]:
     """Return the dtype of ``zarr.json``, in native byte order.
 
     Examples
@@ -46,8 +46,8 @@ def data_type_v3(stated: Any) -> np.dtype[Any]:
     ...               "configuration": {"unit": "ms", "scale_factor": 10}})
     dtype('<M8[10ms]')
     """
-    name = stated if isinstance(stated, str) else stated["name"]
-    config = {} if isinstance(stated, str) else stated.get("configuration", {})
+    name = json if isinstance(json, str) else json["name"]
+    config = {} if isinstance(json, str) else json.get("configuration", {})
     if name in {"struct", "structured"}:
         pairs = [
             f if isinstance(f, list) else (f["name"], f["data_type"]) for f in config["fields"]
@@ -100,7 +100,7 @@ def fill_bytes(value: Any, dtype: np.dtype[Any]) -> bytes:
     return np.array(value).astype(dtype).tobytes()
 
 
-def settled(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def clear_unused_bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return elements without the bits that mean nothing: types of less than a byte."""
     bits = _BITS.get(array.dtype.type.__name__)
     if bits is None:

@@ -144,7 +144,7 @@ class ReferenceArray:
 
     def _layout_of(self, cell: tuple[int, ...]) -> Layout:
         pairs = zip(self.meta.chunks, cell, strict=True)
-        return self._layout.having(tuple(lengths[n] for lengths, n in pairs))
+        return self._layout.with_shape(tuple(lengths[n] for lengths, n in pairs))
 
     def _put(self, cell: tuple[int, ...], chunk: npt.NDArray[Any]) -> None:
         key = self._prefix + self.meta.key(cell)

@@ -1,7 +1,7 @@
 """Hypothesis strategies for arrays: metadata documents, as JSON, and values to store in them.
 
-The documents are made here from the specifications and not with `tessarr.metadata`, so that a
-mistake there is found and not repeated.
+The documents follow the specifications and do not use `tessarr.metadata`, so that tests find its
+mistakes and do not repeat them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tessarr.testing.data_types import (
     types_v2,
     types_v3,
 )
-from tessarr.testing.plain_types import data_type_v2, data_type_v3, settled
+from tessarr.testing.plain_types import clear_unused_bits, data_type_v2, data_type_v3
 
 __all__ = [
     "ArrayCase",
@@ -345,8 +345,8 @@ def _is_number(dtype: np.dtype[Any], kinds: str) -> bool:
 def _bytes_codec(dtype: np.dtype[Any]) -> st.SearchStrategy[Codec]:
     if _is_number(dtype, "iuf"):
         packed = st.just({"name": "packbits", "configuration": {}})
-        stated = _codec("bytes", endian=st.sampled_from(("little", "little", "big")))
-        return st.integers(0, 5).flatmap(lambda n: packed if n == 0 else stated)
+        bytes_codec = _codec("bytes", endian=st.sampled_from(("little", "little", "big")))
+        return st.integers(0, 5).flatmap(lambda n: packed if n == 0 else bytes_codec)
     if dtype.newbyteorder("big") == dtype.newbyteorder("little"):
         return st.just({"name": "bytes"})
     return _codec("bytes", endian=st.sampled_from(("little", "little", "big")))
@@ -396,12 +396,12 @@ def _values(
         data = points.astype(f"{dtype.byteorder}u4").tobytes()
     else:
         data = dice.bytes(count * dtype.itemsize)
-    found = settled(np.frombuffer(data, dtype)).copy()
+    elements = clear_unused_bits(np.frombuffer(data, dtype)).copy()
     if kind == "few" and count:
-        found = found[dice.integers(0, min(count, 3), count)]
+        elements = elements[dice.integers(0, min(count, 3), count)]
     elif kind == "fill" and fill is not None:
-        one = np.frombuffer(fill, dtype)
+        fill_element = np.frombuffer(fill, dtype)
         start, stop = sorted(dice.integers(0, count + 1, 2).tolist())
-        found[start:stop] = one
-        found[dice.random(count) < 0.3] = one
-    return found.reshape(shape)
+        elements[start:stop] = fill_element
+        elements[dice.random(count) < 0.3] = fill_element
+    return elements.reshape(shape)

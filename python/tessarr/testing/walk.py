@@ -1,4 +1,4 @@
-"""Carries out a selection on an ndarray, one element at a time: the meaning of `Selection`."""
+"""Execution of a `Selection` on an ndarray, one element at a time."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy.typing as npt
 
 from tessarr.indexing import AxisSelection, Selection
 
-__all__ = ["assign", "check", "take"]
+__all__ = ["check_selection", "read_selection", "write_selection"]
 
 
-def take(array: npt.NDArray[Any], selection: Selection) -> Any:
+def read_selection(array: npt.NDArray[Any], selection: Selection) -> Any:
     """Read a selection as an engine would, and give the result its shape.
 
     Examples
     --------
     >>> import numpy as np
     >>> from tessarr.indexing import select
-    >>> take(np.arange(6).reshape(2, 3), select((..., [2, 0]), (2, 3)))
+    >>> read_selection(np.arange(6).reshape(2, 3), select((..., [2, 0]), (2, 3)))
     array([[2, 0],
            [5, 3]])
     """
@@ -30,7 +30,7 @@ def take(array: npt.NDArray[Any], selection: Selection) -> Any:
     return selection.result(buffer)
 
 
-def assign(array: npt.NDArray[Any], selection: Selection, value: npt.NDArray[Any]) -> None:
+def write_selection(array: npt.NDArray[Any], selection: Selection, value: npt.NDArray[Any]) -> None:
     """Write a value of `Selection.buffer_shape`; the last in C order wins.
 
     Examples
@@ -38,7 +38,7 @@ def assign(array: npt.NDArray[Any], selection: Selection, value: npt.NDArray[Any
     >>> import numpy as np
     >>> from tessarr.indexing import select
     >>> a = np.zeros(4, int)
-    >>> assign(a, select([0, 2, 0], (4,)), np.array([7, 8, 9]))
+    >>> write_selection(a, select([0, 2, 0], (4,)), np.array([7, 8, 9]))
     >>> a.tolist()
     [9, 0, 8, 0]
     """
@@ -48,7 +48,7 @@ def assign(array: npt.NDArray[Any], selection: Selection, value: npt.NDArray[Any
         array[index] = value[position]
 
 
-def check(selection: Selection, shape: tuple[int, ...]) -> None:
+def check_selection(selection: Selection, shape: tuple[int, ...]) -> None:
     """Assert everything that `Selection` promises to the engine.
 
     Parameters
@@ -67,7 +67,7 @@ def check(selection: Selection, shape: tuple[int, ...]) -> None:
     Examples
     --------
     >>> from tessarr.indexing import select
-    >>> check(select((..., 1), (2, 3)), (2, 3))
+    >>> check_selection(select((..., 1), (2, 3)), (2, 3))
     """
     assert len(selection.axes) == len(selection.out_axes) == len(shape)
     lengths: dict[int, int] = {}

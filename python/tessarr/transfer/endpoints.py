@@ -1,7 +1,7 @@
-"""What is copied from, and to: arrays of any library behind two small classes.
+"""Sources and targets of a copy: two classes for arrays of any library.
 
-Both are looked at through *ranges*, ``(start, step, count)`` for each axis, so that a part of
-an array, also a reversed one, is an end like a whole array is.
+Both use *ranges*, ``(start, step, count)`` for each axis, so that a part of an array, also a
+reversed one, is an endpoint like a whole array.
 """
 
 from __future__ import annotations
@@ -32,7 +32,15 @@ if TYPE_CHECKING:
     from tessarr.transfer.plan import Region
     from tessarr.types import Shape
 
-__all__ = ["Source", "StoredArray", "Target", "as_stored", "in_memory", "source_of", "target_of"]
+__all__ = [
+    "Source",
+    "StoredArray",
+    "Target",
+    "as_tessarr_array",
+    "make_source",
+    "make_target",
+    "read_part",
+]
 
 _CONCURRENT: Final = frozenset(("tessarr", "numpy", "zarr", "h5py", "dask", "xarray"))
 """Packages whose arrays may be read by several threads at a time."""
@@ -58,15 +66,15 @@ class StoredArray(Protocol):
     def get_basic_selection(
         self, selection: Any, *, out: npt.NDArray[Any] | None = None
     ) -> npt.NDArray[Any]: ...
-    def _put(
+    def _write_locked(
         self, axes: Any, out_axes: Any, values: npt.NDArray[Any], parts: Any = None
     ) -> None: ...
 
 
-def as_stored(array: Any) -> StoredArray | None:
+def as_tessarr_array(array: Any) -> StoredArray | None:
     """Return an array if it is a `tessarr.Array`."""
-    stored: Any = array
-    return stored if isinstance(array, ArrayBase) else None
+    tessarr_array: Any = array
+    return tessarr_array if isinstance(array, ArrayBase) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +114,15 @@ class Source:
         None: that is not known, or does not matter.
         """
         missing = len(self.shape) - len(self.ranges)
-        found: list[npt.NDArray[np.int64] | None] = [None] * missing
-        for lengths, size, (start, step, count), wanted in zip(
+        cuts: list[npt.NDArray[np.int64] | None] = [None] * missing
+        for lengths, size, (start, step, count), length in zip(
             self.chunks, self.array.shape, self.ranges, self.shape[missing:], strict=True
         ):
-            if lengths is None or count != wanted:
-                found.append(None)
+            if lengths is None or count != length:
+                cuts.append(None)
             else:
-                found.append(_seen_from(cut_points(lengths, size), start, step, count))
-        return found
+                cuts.append(_cuts_in_range(cut_points(lengths, size), start, step, count))
+        return cuts
 
     def read(self, region: Region, buffer: npt.NDArray[np.uint8] | None) -> npt.NDArray[Any]:
         """Read a region; into `buffer`, if that is possible."""
@@ -126,41 +134,43 @@ class Source:
             )
         ]
         key = tuple(
-            _slice(start + step * first, step, last - first)
+            _range_slice(start + step * first, step, last - first)
             for (start, step, _), (first, last) in zip(self.ranges, bounds, strict=True)
         )
         if self.is_stored and buffer is not None and not self.dtype.hasobject:
-            out = _view(buffer, tuple(last - first for first, last in bounds), self.dtype)
+            out = _view_buffer(buffer, tuple(last - first for first, last in bounds), self.dtype)
             values = self.array.get_basic_selection(key, out=out)
         else:
             with self._lock:
-                values = in_memory(self.array, key)
+                values = read_part(self.array, key)
         shape = tuple(last - first for first, last in region)
         return (
             broadcast_masked(values, shape) if has_mask(values) else np.broadcast_to(values, shape)
         )
 
 
-def in_memory(array: Any, key: Any) -> npt.NDArray[Any]:
+def read_part(array: Any, key: Any) -> npt.NDArray[Any]:
     """Read a part of an array of any library; text of HDF5, which h5py has as bytes, as text."""
     values = values_in_memory(array[key])
     metadata = getattr(array.dtype, "metadata", None)
     if values.dtype.kind != "O" or not metadata or metadata.get("vlen") is not str:
         return values
-    found = np.empty(values.shape, object)
-    found.reshape(-1)[:] = [
+    decoded = np.empty(values.shape, object)
+    decoded.reshape(-1)[:] = [
         item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else item
         for item in values.reshape(-1)
     ]
-    return found
+    return decoded
 
 
-def _view(buffer: npt.NDArray[np.uint8], shape: Shape, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _view_buffer(
+    buffer: npt.NDArray[np.uint8], shape: Shape, dtype: np.dtype[Any]
+) -> npt.NDArray[Any]:
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     return np.ndarray(shape, dtype, buffer.data[:size])
 
 
-def source_of(
+def make_source(
     array: Any, shape: Shape | None = None, ranges: Sequence[Range] | None = None
 ) -> Source:
     """Return an array as a source; as far as `shape`, to which it is broadcast.
@@ -174,34 +184,41 @@ def source_of(
     ranges
         Which part of it; by default all.
     """
-    own = tuple(map(int, array.shape))
-    part = tuple((0, 1, length) for length in own) if ranges is None else tuple(ranges)
-    counts = tuple(count for _, _, count in part)
+    array_shape = tuple(map(int, array.shape))
+    source_ranges = (
+        tuple((0, 1, length) for length in array_shape) if ranges is None else tuple(ranges)
+    )
+    counts = tuple(count for _, _, count in source_ranges)
     top = type(array).__module__.partition(".")[0]
     lock: AbstractContextManager[Any] = nullcontext() if top in _CONCURRENT else threading.Lock()
     return Source(
-        array, part, counts if shape is None else shape, np.dtype(array.dtype), _chunks(array), lock
+        array,
+        source_ranges,
+        counts if shape is None else shape,
+        np.dtype(array.dtype),
+        _chunks(array),
+        lock,
     )
 
 
 def _chunks(array: Any) -> tuple[int | Sequence[int] | None, ...]:
     """Return per axis the length of what is best read as a whole, or several; or None."""
-    stored = as_stored(array)
+    stored = as_tessarr_array(array)
     if stored is not None:
-        return _along(stored.metadata.chunk_cuts, stored.shape)
+        return _axis_chunks(stored.metadata.chunk_cuts, stored.shape)
     rank = len(array.shape)
     chunks = getattr(array, "chunks", None)
     if not isinstance(chunks, tuple) or len(chunks) != rank:
         return (None,) * rank
-    return tuple(_lengths(axis) for axis in chunks)
+    return tuple(_parse_chunk_lengths(axis) for axis in chunks)
 
 
-def _along(cuts: Sequence[Cuts], shape: Shape) -> tuple[int | Sequence[int], ...]:
-    pairs = zip(cuts, shape, strict=True)
-    return tuple(axis.longest if axis.even else axis.lengths(size) for axis, size in pairs)
+def _axis_chunks(cuts: Sequence[Cuts], shape: Shape) -> tuple[int | Sequence[int], ...]:
+    axes = zip(cuts, shape, strict=True)
+    return tuple(axis.longest if axis.even else axis.lengths(size) for axis, size in axes)
 
 
-def _lengths(axis: Any) -> int | Sequence[int] | None:
+def _parse_chunk_lengths(axis: Any) -> int | Sequence[int] | None:
     if isinstance(axis, int | np.integer):
         return int(axis) if axis > 0 else None
     return tuple(map(int, axis)) if isinstance(axis, tuple | list) else None
@@ -236,68 +253,76 @@ class Target:
 
     def cuts(self) -> list[npt.NDArray[np.int64]]:
         """Return where each axis of what is copied is cut into chunks."""
-        found = [np.empty(0, np.int64)] * len(self.shape)
+        cuts = [np.empty(0, np.int64)] * len(self.shape)
         for lengths, size, (start, step, count), axis in zip(
             self.chunks, self.array.shape, self.ranges, self.axes, strict=True
         ):
             if axis is not None:
-                found[axis] = _seen_from(cut_points(lengths, size), start, step, count)
-        return found
+                cuts[axis] = _cuts_in_range(cut_points(lengths, size), start, step, count)
+        return cuts
 
     def write(self, region: Region, values: npt.NDArray[Any]) -> None:
         """Write a region."""
-        places = tuple(
+        target_ranges = tuple(
             part
             if axis is None
-            else (part[0] + part[1] * region[axis][0], part[1], _count(region[axis]))
+            else (part[0] + part[1] * region[axis][0], part[1], _length_of(region[axis]))
             for part, axis in zip(self.ranges, self.axes, strict=True)
         )
-        stored = as_stored(self.array)
-        if stored is not None:
-            given: Any = stored.metadata.data_type.to_numpy_input(values)
-            whole = Selection(places, self.axes, given.shape, given.shape)
-            fill = stored.metadata.fill_element
-            stored._put(places, self.axes, broadcast_value(given, whole, stored.dtype, fill))
+        tessarr_array = as_tessarr_array(self.array)
+        if tessarr_array is not None:
+            prepared: Any = tessarr_array.metadata.data_type.to_numpy_input(values)
+            selection = Selection(target_ranges, self.axes, prepared.shape, prepared.shape)
+            fill = tessarr_array.metadata.fill_element
+            tessarr_array._write_locked(
+                target_ranges,
+                self.axes,
+                broadcast_value(prepared, selection, tessarr_array.dtype, fill),
+            )
         elif has_mask(values):
             raise ArgumentError(
                 f"cannot copy masked elements to {type(self.array).__name__}: fill them first"
             )
         else:
             key = tuple(
-                start if axis is None else _slice(start, step, count)
-                for (start, step, count), axis in zip(places, self.axes, strict=True)
+                start if axis is None else _range_slice(start, step, count)
+                for (start, step, count), axis in zip(target_ranges, self.axes, strict=True)
             )
             # Others do not know NumPy's type of text.
             self.array[key] = values.astype(object) if values.dtype.kind == "T" else values
 
 
-def target_of(array: Any, selection: Selection | None = None) -> Target:
+def make_target(array: Any, selection: Selection | None = None) -> Target:
     """Return an array as a target: all of it, or what ranges select."""
     shape = tuple(array.shape)
     if selection is None:
         ranges: Any = tuple((0, 1, length) for length in shape)
         axes: tuple[int | None, ...] = tuple(range(len(shape)))
-        wanted = shape
+        target_shape = shape
     else:
-        ranges, axes, wanted = selection.axes, selection.out_axes, selection.buffer_shape
-    stored = as_stored(array)
-    chunks = _chunks(array) if stored is None else _along(stored.metadata.chunk_grid.cuts, shape)
-    return Target(array, ranges, axes, wanted, np.dtype(array.dtype), chunks)
+        ranges, axes, target_shape = selection.axes, selection.out_axes, selection.buffer_shape
+    tessarr_array = as_tessarr_array(array)
+    chunks = (
+        _chunks(array)
+        if tessarr_array is None
+        else _axis_chunks(tessarr_array.metadata.chunk_grid.cuts, shape)
+    )
+    return Target(array, ranges, axes, target_shape, np.dtype(array.dtype), chunks)
 
 
-def _count(bounds: tuple[int, int]) -> int:
+def _length_of(bounds: tuple[int, int]) -> int:
     return bounds[1] - bounds[0]
 
 
-def _slice(start: int, step: int, count: int) -> slice:
+def _range_slice(start: int, step: int, count: int) -> slice:
     """Return the slice that begins at `start` and has `count` elements."""
     stop = start + step * count
     return slice(start, stop if stop >= 0 else None, step)
 
 
-def _seen_from(
+def _cuts_in_range(
     points: npt.NDArray[np.int64], start: int, step: int, count: int
 ) -> npt.NDArray[np.int64]:
     """Return where cuts of an axis are among the elements of a range of it."""
-    places = -((start - points) // step) if step > 0 else (start - points) // -step + 1
-    return np.unique(places[(places > 0) & (places < count)])
+    positions = -((start - points) // step) if step > 0 else (start - points) // -step + 1
+    return np.unique(positions[(positions > 0) & (positions < count)])

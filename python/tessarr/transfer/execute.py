@@ -1,4 +1,4 @@
-"""Copy: several regions under way at a time, so that one is read while others are encoded."""
+"""Concurrent execution of a copy: some regions are read while others are encoded."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from tessarr.transfer.endpoints import Source, Target
     from tessarr.transfer.plan import Plan
 
-__all__ = ["most_at_once", "plan_of", "run", "work_off"]
+__all__ = ["execute_plan", "max_concurrency", "plan_copy", "run_tasks"]
 
-_OF_ANY_LENGTH: Final = 64
+_OBJECT_BYTES: Final = 64
 """What an element that NumPy keeps elsewhere is taken to need, in bytes."""
 
 
-def most_at_once() -> int:
+def max_concurrency() -> int:
     """Return how many pieces of work are worth having under way: one for each thread, and one."""
     return _engine.threads() + 1
 
 
-def plan_of(source: Source, target: Target, memory_bytes: int | None = None) -> Plan:
+def plan_copy(source: Source, target: Target, memory_bytes: int | None = None) -> Plan:
     """Return the regions in which to copy.
 
     Parameters
@@ -43,18 +43,18 @@ def plan_of(source: Source, target: Target, memory_bytes: int | None = None) -> 
         How much all regions under way may hold; by default as the options say.
     """
     items = {source.dtype: 0, target.dtype: 0}
-    item_bytes = sum(_OF_ANY_LENGTH if item.hasobject else item.itemsize for item in items)
+    item_bytes = sum(_OBJECT_BYTES if item.hasobject else item.itemsize for item in items)
     return make_plan(
         target.shape,
         source.cuts(),
         target.cuts(),
         item_bytes=max(item_bytes, 1),
         memory_bytes=current().copy_bytes if memory_bytes is None else memory_bytes,
-        workers=most_at_once(),
+        workers=max_concurrency(),
     )
 
 
-def run(
+def execute_plan(
     source: Source,
     target: Target,
     plan: Plan,
@@ -93,13 +93,13 @@ def run(
 
         return copy
 
-    work_off(range(plan.count) if numbers is None else numbers, worker, plan.at_once, done)
+    run_tasks(range(plan.count) if numbers is None else numbers, worker, plan.concurrency, done)
 
 
-def work_off(
+def run_tasks(
     numbers: Iterable[int],
     worker: Callable[[], Callable[[int], object]],
-    at_once: int,
+    concurrency: int,
     done: Callable[[int], None] | None = None,
 ) -> None:
     """Do numbered pieces of work, several at a time.
@@ -110,13 +110,13 @@ def work_off(
         Of the pieces, in their order.
     worker
         Called once in each thread; returns what does a piece.
-    at_once
+    concurrency
         How many threads there are; with one the calling thread does it all.
     done
         Told the number of each piece that is done, in the calling thread.
     """
-    if at_once > 1:
-        _Workers(iter(numbers), worker).run(at_once, done)
+    if concurrency > 1:
+        _Workers(iter(numbers), worker).run(concurrency, done)
         return
     work = worker()
     for number in numbers:
@@ -133,50 +133,50 @@ class _Workers:
     ) -> None:
         self._numbers = numbers
         self._worker = worker
-        self._taking = threading.Lock()
+        self._mutex = threading.Lock()
         self._stop = False
-        self._told: queue.SimpleQueue[int | BaseException | None] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[int | BaseException | None] = queue.SimpleQueue()
         """The number of a piece that is done, an error, or None when a thread ends."""
 
-    def run(self, at_once: int, done: Callable[[int], None] | None) -> None:
-        begun: list[threading.Thread] = []
+    def run(self, concurrency: int, done: Callable[[int], None] | None) -> None:
+        threads: list[threading.Thread] = []
         try:
-            for number in range(at_once):
-                inside = copy_context()  # with the options that hold here
-                inside.run(remember_caller)
+            for number in range(concurrency):
+                context = copy_context()  # with the options that hold here
+                context.run(remember_caller)
                 thread = threading.Thread(
-                    target=inside.run, args=(self._thread,), name=f"tessarr-copy-{number}"
+                    target=context.run, args=(self._run_worker,), name=f"tessarr-copy-{number}"
                 )
                 thread.start()
-                begun.append(thread)
-            self._listen(len(begun), done)
+                threads.append(thread)
+            self._collect_results(len(threads), done)
         finally:
             self._stop = True
-            for thread in begun:
+            for thread in threads:
                 thread.join()
 
-    def _listen(self, running: int, done: Callable[[int], None] | None) -> None:
+    def _collect_results(self, running: int, done: Callable[[int], None] | None) -> None:
         while running:
-            told = self._told.get()
-            if told is None:
+            result = self._results.get()
+            if result is None:
                 running -= 1
-            elif isinstance(told, BaseException):
-                raise told
+            elif isinstance(result, BaseException):
+                raise result
             elif done is not None:
-                done(told)
+                done(result)
 
-    def _thread(self) -> None:
+    def _run_worker(self) -> None:
         try:
             work = self._worker()
-            while (number := self._next()) is not None:
+            while (number := self._next_number()) is not None:
                 work(number)
-                self._told.put(number)
+                self._results.put(number)
         except BaseException as error:  # noqa: BLE001 (raised again where the copy was asked for)
             self._stop = True
-            self._told.put(error)
+            self._results.put(error)
         finally:
-            self._told.put(None)
+            self._results.put(None)
 
-    def _next(self) -> int | None:
-        with self._taking:
+    def _next_number(self) -> int | None:
+        with self._mutex:
             return None if self._stop else next(self._numbers, None)

@@ -46,14 +46,14 @@ Region: TypeAlias = "tuple[tuple[int, int], ...]"
 Cut: TypeAlias = "Sequence[int]"
 """Where an axis is cut, ascending, without its two ends."""
 
-_WORTH_BYTES: Final = 8 << 20
+_REGION_BYTES: Final = 8 << 20
 """A region of so much is worth the overhead of two requests and a change of threads."""
 
-_MOST_CUTS: Final = 1 << 16
+_MAX_CUTS: Final = 1 << 16
 """More regions along one axis are not considered, where fewer fit into memory."""
 
-_FRONTIER: Final = 256
-_PARTS: Final = 24
+_MAX_CANDIDATES: Final = 256
+_MAX_PARTS: Final = 24
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Plan:
         Of what is copied.
     cuts
         Where each axis is cut into regions.
-    at_once
+    concurrency
         How many regions are under way at a time.
     decodes
         How often a chunk of the source is decoded, on average.
@@ -80,7 +80,7 @@ class Plan:
 
     shape: Shape
     cuts: tuple[Cut, ...]
-    at_once: int
+    concurrency: int
     decodes: float
 
     @cached_property
@@ -98,18 +98,18 @@ class Plan:
     def longest(self) -> Shape:
         """The greatest length of a region along each axis."""
         pairs = zip(self.cuts, self.shape, strict=True)
-        return tuple(_longest(cuts, length) for cuts, length in pairs)
+        return tuple(_max_length(cuts, length) for cuts, length in pairs)
 
     def region(self, number: int) -> Region:
         """Return where a region is."""
-        found: list[tuple[int, int]] = []
+        bounds: list[tuple[int, int]] = []
         for cuts, length, count in zip(
             reversed(self.cuts), reversed(self.shape), reversed(self.counts), strict=True
         ):
-            number, at = divmod(number, count)
-            start = cuts[at - 1] if at else 0
-            found.append((start, cuts[at] if at < len(cuts) else length))
-        return tuple(reversed(found))
+            number, index = divmod(number, count)
+            start = cuts[index - 1] if index else 0
+            bounds.append((start, cuts[index] if index < len(cuts) else length))
+        return tuple(reversed(bounds))
 
     def __iter__(self) -> Iterator[Region]:
         return map(self.region, range(self.count))
@@ -166,28 +166,28 @@ def make_plan(
     ((1000, 250), 4.0)
     """
     cells = [
-        1 if cuts is None else _longest(cuts, length)
+        1 if cuts is None else _max_length(cuts, length)
         for cuts, length in zip(source, shape, strict=True)
     ]
     memory_bytes = max(memory_bytes, prod(cells) * item_bytes)
     frontiers = _Frontier(shape, source, target)
     best = frontiers.cheapest(memory_bytes // max(item_bytes, 1))
-    at_once = 1
-    for wanted in range(workers, 1, -1):
-        share = memory_bytes // wanted // max(item_bytes, 1)
-        room = frontiers.cheapest(share)
-        if room.size <= share and room.decodes <= best.decodes * 1.05:
-            best, at_once = room, wanted
+    concurrency = 1
+    for count in range(workers, 1, -1):
+        share = memory_bytes // count // max(item_bytes, 1)
+        candidate = frontiers.cheapest(share)
+        if candidate.size <= share and candidate.decodes <= best.decodes * 1.05:
+            best, concurrency = candidate, count
             break
-    limit = memory_bytes // at_once
-    worth = min(limit, _WORTH_BYTES) // max(item_bytes, 1)
-    chosen = frontiers.smallest(best, worth)
-    plan = Plan(shape, chosen.cuts, at_once, chosen.decodes)
-    return Plan(shape, chosen.cuts, max(1, min(at_once, plan.count)), chosen.decodes)
+    limit = memory_bytes // concurrency
+    region_size = min(limit, _REGION_BYTES) // max(item_bytes, 1)
+    smallest = frontiers.smallest(best, region_size)
+    plan = Plan(shape, smallest.cuts, concurrency, smallest.decodes)
+    return Plan(shape, smallest.cuts, max(1, min(concurrency, plan.count)), smallest.decodes)
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
+class _Candidate:
     """Cuts of some axes: the size of the largest region, and how often a chunk is decoded."""
 
     size: int
@@ -204,23 +204,27 @@ class _Frontier:
         source: Sequence[npt.NDArray[np.int64] | None],
         target: Sequence[npt.NDArray[np.int64]],
     ) -> None:
-        found = [_Choice(1, 1.0, ())]
-        for length, here, there in zip(shape, source, target, strict=True):
-            axis = _candidates(length, here, there)
-            found = _pruned(
-                _Choice(one.size * more.size, one.decodes * more.decodes, one.cuts + more.cuts)
-                for one in found
-                for more in axis
+        candidates = [_Candidate(1, 1.0, ())]
+        for length, source_cuts, target_cuts in zip(shape, source, target, strict=True):
+            axis = _candidates(length, source_cuts, target_cuts)
+            candidates = _prune(
+                _Candidate(
+                    first.size * second.size,
+                    first.decodes * second.decodes,
+                    first.cuts + second.cuts,
+                )
+                for first in candidates
+                for second in axis
             )
-        self._choices = found
+        self._choices = candidates
 
-    def cheapest(self, room: int) -> _Choice:
+    def cheapest(self, room: int) -> _Candidate:
         """Return the cheapest that has at most `room` elements, else the smallest."""
         # The larger, the cheaper.
         fitting = [choice for choice in self._choices if choice.size <= room]
         return fitting[-1] if fitting else self._choices[0]
 
-    def smallest(self, best: _Choice, worth: int) -> _Choice:
+    def smallest(self, best: _Candidate, worth: int) -> _Candidate:
         """Return the smallest that is nearly as cheap as `best`, of at least `worth` elements."""
         for choice in self._choices:
             if choice.decodes <= best.decodes * 1.02 and choice.size >= min(worth, best.size):
@@ -228,84 +232,84 @@ class _Frontier:
         return best
 
 
-def _pruned(choices: Iterator[_Choice]) -> list[_Choice]:
+def _prune(choices: Iterator[_Candidate]) -> list[_Candidate]:
     """Return what is worth looking at, the smallest first, each cheaper than the one before."""
-    kept: list[_Choice] = []
-    for choice in sorted(choices, key=lambda one: (one.size, one.decodes)):
+    frontier: list[_Candidate] = []
+    for choice in sorted(choices, key=lambda candidate: (candidate.size, candidate.decodes)):
         # Of what costs the same the larger ones stay, too: fewer requests.
         if (
-            not kept
-            or choice.decodes < kept[-1].decodes
-            or (choice.decodes == kept[-1].decodes and choice.size >= 2 * kept[-1].size)
+            not frontier
+            or choice.decodes < frontier[-1].decodes
+            or (choice.decodes == frontier[-1].decodes and choice.size >= 2 * frontier[-1].size)
         ):
-            kept.append(choice)
-    if len(kept) <= _FRONTIER:
-        return kept
-    places = np.linspace(0, len(kept) - 1, _FRONTIER).astype(int)
-    return [kept[place] for place in places]
+            frontier.append(choice)
+    if len(frontier) <= _MAX_CANDIDATES:
+        return frontier
+    positions = np.linspace(0, len(frontier) - 1, _MAX_CANDIDATES).astype(int)
+    return [frontier[position] for position in positions]
 
 
 def _candidates(
     length: int, source: npt.NDArray[np.int64] | None, target: npt.NDArray[np.int64]
-) -> list[_Choice]:
+) -> list[_Candidate]:
     """Return ways to cut one axis."""
     source = target if source is None else source
-    shortest = max(_longest(target, length), -(-length // _MOST_CUTS), 1)
-    both = _thinned(np.intersect1d(source, target, assume_unique=True), shortest, length)
-    ours: list[int] = np.union1d(_thinned(target, shortest, length), both).tolist()
-    shared: list[int] = both.tolist()
-    lengths = {_longest(shared, length)}
+    shortest = max(_max_length(target, length), -(-length // _MAX_CUTS), 1)
+    shared_cuts = _thin_cuts(np.intersect1d(source, target, assume_unique=True), shortest, length)
+    target_cuts: list[int] = np.union1d(_thin_cuts(target, shortest, length), shared_cuts).tolist()
+    shared: list[int] = shared_cuts.tolist()
+    lengths = {_max_length(shared, length)}
     # Few equal parts, where each part costs another pass over the source.
-    lengths |= {-(-length // parts) for parts in range(1, _PARTS + 1)}
-    grown = float(shortest)
-    while grown < length:
-        lengths.add(int(grown))
-        grown *= 1.5
-    found = []
+    lengths |= {-(-length // parts) for parts in range(1, _MAX_PARTS + 1)}
+    part_length = float(shortest)
+    while part_length < length:
+        lengths.add(int(part_length))
+        part_length *= 1.5
+    candidates = []
     for limit in sorted(lengths):
-        cuts = _cut(length, max(limit, shortest), ours, shared)
-        inside = len(cuts) - _common(np.asarray(cuts, np.int64), source)
+        cuts = _cut_axis(length, max(limit, shortest), target_cuts, shared)
+        inside = len(cuts) - _count_common(np.asarray(cuts, np.int64), source)
         decodes = (len(source) + 1 + inside) / (len(source) + 1)
-        found.append(_Choice(max(_longest(cuts, length), 1), decodes, (cuts,)))
-    return found
+        candidates.append(_Candidate(max(_max_length(cuts, length), 1), decodes, (cuts,)))
+    return candidates
 
 
-def _common(some: npt.NDArray[np.int64], all_: npt.NDArray[np.int64]) -> int:
+def _count_common(points: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> int:
     """Return how many of some ascending numbers are among others."""
-    if not len(all_):
+    if not len(others):
         return 0
-    places = np.minimum(np.searchsorted(all_, some), len(all_) - 1)
-    return int((all_[places] == some).sum())
+    positions = np.minimum(np.searchsorted(others, points), len(others) - 1)
+    return int((others[positions] == points).sum())
 
 
-def _thinned(points: npt.NDArray[np.int64], every: int, length: int) -> npt.NDArray[np.int64]:
+def _thin_cuts(points: npt.NDArray[np.int64], every: int, length: int) -> npt.NDArray[np.int64]:
     """Return, of very many cuts, those that matter to parts of a length of at least `every`."""
-    if len(points) <= _MOST_CUTS:
+    if len(points) <= _MAX_CUTS:
         return points
-    places = np.searchsorted(points, np.arange(every, length, every), side="right") - 1
-    return np.unique(points[places[places >= 0]])
+    positions = np.searchsorted(points, np.arange(every, length, every), side="right") - 1
+    return np.unique(points[positions[positions >= 0]])
 
 
-def _cut(length: int, limit: int, cuts: Sequence[int], shared: Sequence[int]) -> Cut:
+def _cut_axis(length: int, limit: int, cuts: Sequence[int], shared: Sequence[int]) -> Cut:
     """Cut an axis into parts of at most `limit`, as far as `cuts` allow, best where both are."""
-    chosen: list[int] = []
-    at = 0
-    while length - at > limit:
-        place = bisect_right(shared, at + limit) - 1
-        if place >= 0 and shared[place] > at + limit // 2:
-            at = shared[place]
+    chosen_cuts: list[int] = []
+    start = 0
+    while length - start > limit:
+        index = bisect_right(shared, start + limit) - 1
+        if index >= 0 and shared[index] > start + limit // 2:
+            start = shared[index]
         else:
-            place = bisect_right(cuts, at + limit) - 1
-            if place < 0 or cuts[place] <= at:  # a single chunk is longer
-                place += 1
-            if place >= len(cuts):
+            index = bisect_right(cuts, start + limit) - 1
+            if index < 0 or cuts[index] <= start:  # a single chunk is longer
+                index += 1
+            if index >= len(cuts):
                 break
-            at = cuts[place]
-        chosen.append(at)
-    return tuple(chosen)
+            start = cuts[index]
+        chosen_cuts.append(start)
+    return tuple(chosen_cuts)
 
 
-def _longest(cuts: Sequence[int] | npt.NDArray[np.int64], length: int) -> int:
+def _max_length(cuts: Sequence[int] | npt.NDArray[np.int64], length: int) -> int:
     if not len(cuts):
         return length
     ends = np.concatenate(([0], cuts, [length]))

@@ -1,4 +1,4 @@
-"""Move chunks as they are stored, where those of the new array are the same bytes."""
+"""Raw copies of chunks between arrays whose stored chunks have the same bytes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from tessarr.flow.open import prefix_of
 from tessarr.format.chunk_key_encoding import select_chunk_keys
 from tessarr.metadata.convert import convert_metadata
 from tessarr.metadata.node import ArrayMeta
-from tessarr.transfer.execute import most_at_once, work_off
+from tessarr.transfer.execute import max_concurrency, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tessarr.store import Store
 
-__all__ = ["chunk_keys", "has_same_chunks", "move", "renamed"]
+__all__ = ["copy_values", "find_chunk_keys", "has_same_chunks", "map_chunk_keys"]
 
 
 def has_same_chunks(old: ArrayMeta, new: ArrayMeta) -> bool:
@@ -31,18 +31,18 @@ def has_same_chunks(old: ArrayMeta, new: ArrayMeta) -> bool:
     if old.storage_transformers or new.storage_transformers:
         return False
     if old.zarr_format != new.zarr_format:
-        said = convert_metadata(old, "", new.zarr_format).meta
-        if not isinstance(said, ArrayMeta):
+        converted = convert_metadata(old, "", new.zarr_format).meta
+        if not isinstance(converted, ArrayMeta):
             return False
-        old = said
-    return _of_chunks(old) == _of_chunks(new)
+        old = converted
+    return _chunk_properties(old) == _chunk_properties(new)
 
 
-def _of_chunks(meta: ArrayMeta) -> tuple[object, ...]:
+def _chunk_properties(meta: ArrayMeta) -> tuple[object, ...]:
     return (meta.shape, meta.data_type, meta.chunk_grid, meta.fill_value, meta.codecs)
 
 
-def chunk_keys(
+def find_chunk_keys(
     keys: Iterable[str], path: str, meta: ArrayMeta
 ) -> list[tuple[str, tuple[int, ...]]]:
     """Return which of some keys are chunks of an array, each with its place in the grid."""
@@ -50,19 +50,19 @@ def chunk_keys(
     return [
         (key, cell)
         for key, cell in select_chunk_keys(keys, prefix, meta.chunk_key_encoding, meta.rank)
-        if all(at < count for at, count in zip(cell, shape, strict=True))
+        if all(index < count for index, count in zip(cell, shape, strict=True))
     ]
 
 
-def renamed(
+def map_chunk_keys(
     keys: Iterable[str], path: str, meta: ArrayMeta, new_path: str, new: ArrayMeta
 ) -> list[tuple[str, str]]:
     """Return which of some keys are chunks of an array, each with its key in another one."""
     prefix, encode = prefix_of(new_path), new.chunk_key_encoding.encode
-    return [(key, prefix + encode(cell)) for key, cell in chunk_keys(keys, path, meta)]
+    return [(key, prefix + encode(cell)) for key, cell in find_chunk_keys(keys, path, meta)]
 
 
-def move(
+def copy_values(
     source: Store,
     target: Store,
     pairs: Sequence[tuple[str, str]],
@@ -94,8 +94,8 @@ def move(
             target.put(new, value)
 
     # Chunks of one array are of like sizes: some are asked for theirs.
-    some = [old for old, _ in pairs[:: max(len(pairs) // 16, 1)]]
-    largest = max((source.size(key) or 0 for key in some), default=0)
-    at_once = min(most_at_once(), memory_bytes // max(largest, 1), len(pairs))
+    sampled_keys = [old for old, _ in pairs[:: max(len(pairs) // 16, 1)]]
+    largest = max((source.size(key) or 0 for key in sampled_keys), default=0)
+    concurrency = min(max_concurrency(), memory_bytes // max(largest, 1), len(pairs))
     work = range(len(pairs)) if numbers is None else numbers
-    work_off(work, lambda: copy, max(at_once, 1), done)
+    run_tasks(work, lambda: copy, max(concurrency, 1), done)

@@ -454,7 +454,7 @@ def test_copy_of_links_that_lead_upwards_or_nowhere_ends(path):
 
 def test_copy_of_links_that_multiply_is_bounded(path, monkeypatch):
     """Each of 30 groups holds two links to the next one: they lead to 2**30 nodes."""
-    monkeypatch.setattr("tessarr.copying.hdf5._MOST_LINKED", 20)
+    monkeypatch.setattr("tessarr.copying.hdf5._MAX_LINKED", 20)
     with h5py.File(path, "w") as file:
         for level in range(30):
             group = file.create_group(f"g{level}")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tessarr.errors import ArgumentError, ExistsError
-from tessarr.flow.create import create
+from tessarr.flow.create import create_node
 from tessarr.flow.run import run_flow
 from tessarr.metadata.build import build_array_meta
 from tessarr.metadata.node import GroupMeta
@@ -25,21 +25,21 @@ def changes(store: Any) -> list[tuple[str, str]]:
 
 
 def test_ancestors_first_and_the_node_last(store: Any) -> None:
-    run_flow(create("a/b/c", build_array_meta(shape=(1,))), store)
+    run_flow(create_node("a/b/c", build_array_meta(shape=(1,))), store)
     keys = ("zarr.json", "a/zarr.json", "a/b/zarr.json", "a/b/c/zarr.json")
     assert changes(store) == [("replace", key) for key in keys]
 
 
 def test_format_2_writes_attributes_and_ancestors(store: Any) -> None:
-    run_flow(create("foo", build_array_meta(shape=(1,), zarr_format=2)), store)
+    run_flow(create_node("foo", build_array_meta(shape=(1,), zarr_format=2)), store)
     assert sorted(store.items) == [".zattrs", ".zgroup", "foo/.zarray", "foo/.zattrs"]
     assert store.items[".zattrs"] == b"{}"
 
 
 def test_known_group_is_not_looked_for(store: Any) -> None:
-    run_flow(create("a", GroupMeta(3)), store)
+    run_flow(create_node("a", GroupMeta(3)), store)
     store.log.clear()
-    run_flow(create("a/b", build_array_meta(shape=(1,)), within="a"), store)
+    run_flow(create_node("a/b", build_array_meta(shape=(1,)), within="a"), store)
     # Whether there is a node or a deletion of one, whether groups above keep copies, the new one.
     assert len(store.log) == 4 + 1 + 2 + 1
     assert changes(store) == [("replace", "a/b/zarr.json")]
@@ -48,16 +48,16 @@ def test_known_group_is_not_looked_for(store: Any) -> None:
 @pytest.mark.parametrize("old", [2, 3])
 @pytest.mark.parametrize("new", [2, 3])
 def test_node_of_any_format_is_in_the_way(store: Any, old: Any, new: Any) -> None:
-    run_flow(create("", build_array_meta(shape=(1,), zarr_format=old)), store)
+    run_flow(create_node("", build_array_meta(shape=(1,), zarr_format=old)), store)
     before = dict(store.items)
     with pytest.raises(ExistsError) as caught:
-        run_flow(create("", GroupMeta(new)), store)
+        run_flow(create_node("", GroupMeta(new)), store)
     assert caught.value.kind == "node_exists"
     assert store.items == before
 
 
 def test_two_creators_and_one_wins(store: Any) -> None:
-    flow = create("a", build_array_meta(shape=(1,)))
+    flow = create_node("a", build_array_meta(shape=(1,)))
     requests = []
     with pytest.raises(ExistsError):
         request: Any = next(flow)
@@ -66,52 +66,52 @@ def test_two_creators_and_one_wins(store: Any) -> None:
             # Somebody else creates it after it was looked for, before it is stored.
             if getattr(request, "key", "") == "a/zarr.json":
                 store.items["a/zarr.json"] = b"somebody else's"
-            from tessarr.flow.run import answer
+            from tessarr.flow.run import perform_request
 
-            request = flow.send(answer(request, store))
+            request = flow.send(perform_request(request, store))
     assert store.items["a/zarr.json"] == b"somebody else's"
 
 
 def test_overwriting_deletes_what_is_below(store: Any) -> None:
-    run_flow(create("a/b", build_array_meta(shape=(1,))), store)
+    run_flow(create_node("a/b", build_array_meta(shape=(1,))), store)
     store.items["a/b/c/0"] = b"x"
-    run_flow(create("a", build_array_meta(shape=(1,)), overwrite=True), store)
+    run_flow(create_node("a", build_array_meta(shape=(1,)), overwrite=True), store)
     assert sorted(store.items) == ["a/zarr.json", "zarr.json"]
 
 
 def test_overwriting_leaves_neighbours_with_the_same_beginning(store: Any) -> None:
-    run_flow(create("a", build_array_meta(shape=(1,))), store)
-    run_flow(create("ab", build_array_meta(shape=(1,))), store)
-    run_flow(create("a", GroupMeta(3), overwrite=True), store)
+    run_flow(create_node("a", build_array_meta(shape=(1,))), store)
+    run_flow(create_node("ab", build_array_meta(shape=(1,))), store)
+    run_flow(create_node("a", GroupMeta(3), overwrite=True), store)
     assert "ab/zarr.json" in store.items
 
 
 def test_overwriting_where_there_is_no_node_deletes_nothing(store: Any) -> None:
     store.items["thesis.tex"] = b"three years of work"
-    run_flow(create("", GroupMeta(3), overwrite=True), store)
+    run_flow(create_node("", GroupMeta(3), overwrite=True), store)
     assert store.items["thesis.tex"] == b"three years of work"
 
 
 def test_array_above_is_refused(store: Any) -> None:
-    run_flow(create("a", build_array_meta(shape=(1,))), store)
+    run_flow(create_node("a", build_array_meta(shape=(1,))), store)
     before = dict(store.items)
     for overwrite in (False, True):
         with pytest.raises(ExistsError, match="is an array"):
-            run_flow(create("a/b/c", GroupMeta(3), overwrite=overwrite), store)
+            run_flow(create_node("a/b/c", GroupMeta(3), overwrite=overwrite), store)
     assert store.items == before
 
 
 @pytest.mark.parametrize(("above", "below"), [(2, 3), (3, 2)])
 def test_formats_are_not_mixed(store: Any, above: Any, below: Any) -> None:
-    run_flow(create("", GroupMeta(above)), store)
+    run_flow(create_node("", GroupMeta(above)), store)
     before = dict(store.items)
     with pytest.raises(ArgumentError, match=f"zarr_format={above}"):
-        run_flow(create("a/b", GroupMeta(below)), store)
+        run_flow(create_node("a/b", GroupMeta(below)), store)
     assert store.items == before
 
 
 def test_failure_leaves_no_half_of_a_node(store: Any) -> None:
     store.fail_on = ("put", "a/.zattrs")
     with pytest.raises(OSError, match="no luck"):
-        run_flow(create("a", build_array_meta(shape=(1,), zarr_format=2)), store)
+        run_flow(create_node("a", build_array_meta(shape=(1,), zarr_format=2)), store)
     assert sorted(store.items) == [".zattrs", ".zgroup"]

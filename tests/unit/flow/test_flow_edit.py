@@ -11,8 +11,8 @@ import pytest
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.flow import edit
 from tessarr.flow import open as flow_open
-from tessarr.flow.create import create
-from tessarr.flow.run import answer, run_flow
+from tessarr.flow.create import create_node
+from tessarr.flow.run import perform_request, run_flow
 from tessarr.metadata.build import build_array_meta
 
 
@@ -25,7 +25,7 @@ def zarr_format(request: pytest.FixtureRequest) -> Any:
 def store(zarr_format: Any, empty_store: Any) -> Any:
     store = empty_store
     meta = build_array_meta(shape=(2,), zarr_format=zarr_format, attributes={"old": 1})
-    run_flow(create("a", meta), store)
+    run_flow(create_node("a", meta), store)
     store.log.clear()
     return store
 
@@ -35,7 +35,7 @@ def test_attributes_are_changed_and_the_rest_is_kept(store: Any, zarr_format: An
         document = json.loads(store.items["a/zarr.json"])
         document["later"] = {"must_understand": False, "x": [1]}
         store.items["a/zarr.json"] = json.dumps(document).encode()
-    flow = edit.attributes("a", zarr_format, "array", lambda old: {**old, "new": (1, 2)})
+    flow = edit.edit_attributes("a", zarr_format, "array", lambda old: {**old, "new": (1, 2)})
     assert run_flow(flow, store) == {"old": 1, "new": [1, 2]}
     key = "a/zarr.json" if zarr_format == 3 else "a/.zattrs"
     document = json.loads(store.items[key])
@@ -47,25 +47,25 @@ def test_attributes_are_changed_and_the_rest_is_kept(store: Any, zarr_format: An
 
 
 def test_what_others_set_in_between_is_kept(store: Any, zarr_format: Any) -> None:
-    other = edit.attributes("a", zarr_format, "array", lambda old: {**old, "theirs": 2})
-    flow = edit.attributes("a", zarr_format, "array", lambda old: {**old, "ours": 3})
+    other = edit.edit_attributes("a", zarr_format, "array", lambda old: {**old, "theirs": 2})
+    flow = edit.edit_attributes("a", zarr_format, "array", lambda old: {**old, "ours": 3})
     request: Any = next(flow)
     with pytest.raises(StopIteration) as end:
         while True:
             if type(request).__name__ == "Change" and "theirs" not in str(store.items):
                 run_flow(other, store)
-            request = flow.send(answer(request, store))
+            request = flow.send(perform_request(request, store))
     assert end.value.value == {"old": 1, "theirs": 2, "ours": 3}
 
 
 def test_unchanged_attributes_are_not_written(store: Any, zarr_format: Any) -> None:
-    run_flow(edit.attributes("a", zarr_format, "array", lambda old: old), store)
+    run_flow(edit.edit_attributes("a", zarr_format, "array", lambda old: old), store)
     assert {what for what, _ in store.log} <= {"get", "look"}
 
 
 def test_value_that_is_not_json_changes_nothing(store: Any, zarr_format: Any) -> None:
     before = dict(store.items)
-    flow = edit.attributes("a", zarr_format, "array", lambda old: {**old, "x": object()})
+    flow = edit.edit_attributes("a", zarr_format, "array", lambda old: {**old, "x": object()})
     with pytest.raises(ArgumentError, match="attributes/x"):
         run_flow(flow, store)
     assert store.items == before
@@ -76,33 +76,37 @@ def test_nan_of_an_older_writer_does_not_block_other_edits(
 ) -> None:
     store = empty_store
     run_flow(
-        create("a", build_array_meta(shape=(2,), zarr_format=zarr_format, attributes={"n": 1.5})),
+        create_node(
+            "a", build_array_meta(shape=(2,), zarr_format=zarr_format, attributes={"n": 1.5})
+        ),
         store,
     )
     for key, document in store.items.items():
         store.items[key] = document.replace(b"1.5", b"NaN")
-    found = run_flow(edit.attributes("a", zarr_format, "array", lambda old: {**old, "x": 1}), store)
+    found = run_flow(
+        edit.edit_attributes("a", zarr_format, "array", lambda old: {**old, "x": 1}), store
+    )
     assert found["x"] == 1
 
 
 def test_node_that_is_gone(store: Any, zarr_format: Any) -> None:
     store.items.clear()
     with pytest.raises(NotFoundError):
-        run_flow(edit.attributes("a", zarr_format, "array", lambda _: {"x": 1}), store)
+        run_flow(edit.edit_attributes("a", zarr_format, "array", lambda _: {"x": 1}), store)
     assert store.items == {}
 
 
 def test_shape(store: Any, zarr_format: Any) -> None:
-    run_flow(edit.shape("a", zarr_format, lambda found: replace(found, shape=(5,))), store)
-    assert run_flow(edit.stored("a", zarr_format), store).shape == (5,)
+    run_flow(edit.edit_shape("a", zarr_format, lambda found: replace(found, shape=(5,))), store)
+    assert run_flow(edit.read_stored_array("a", zarr_format), store).shape == (5,)
 
 
 def test_new_shape_is_known_without_parsing(store: Any, zarr_format: Any) -> None:
-    run_flow(edit.shape("a", zarr_format, lambda found: replace(found, shape=(5,))), store)
-    known = run_flow(edit.stored("a", zarr_format), store)
-    assert run_flow(edit.stored("a", zarr_format), store) is known
-    flow_open._parsed.clear()
-    parsed = run_flow(edit.stored("a", zarr_format), store)
+    run_flow(edit.edit_shape("a", zarr_format, lambda found: replace(found, shape=(5,))), store)
+    known = run_flow(edit.read_stored_array("a", zarr_format), store)
+    assert run_flow(edit.read_stored_array("a", zarr_format), store) is known
+    flow_open._parsed_nodes.clear()
+    parsed = run_flow(edit.read_stored_array("a", zarr_format), store)
     assert parsed is not known
     assert parsed == known
 
@@ -114,7 +118,7 @@ def test_document_of_a_new_shape_is_the_one_of_json(
     store = empty_store
     inside = {"shape": [], "deep": {"shape": [1, 2], "text": '\n  "shape": ['}}
     meta = build_array_meta(shape=lengths, zarr_format=zarr_format, attributes=inside)
-    run_flow(create("a", meta), store)
+    run_flow(create_node("a", meta), store)
     key = "a/zarr.json" if zarr_format == 3 else "a/.zarray"
     expected = json.loads(store.items[key])
     for more in (1, 20, 3):  # the first from JSON, the others from what was written
@@ -123,7 +127,7 @@ def test_document_of_a_new_shape_is_the_one_of_json(
         def longer(found: Any, shape: Any = shape) -> Any:
             return replace(found, shape=shape)
 
-        run_flow(edit.shape("a", zarr_format, longer), store)
+        run_flow(edit.edit_shape("a", zarr_format, longer), store)
         expected["shape"] = list(shape)
         indent, sort_keys = (2, False) if zarr_format == 3 else (4, True)
         text = json.dumps(expected, indent=indent, sort_keys=sort_keys)
@@ -131,9 +135,9 @@ def test_document_of_a_new_shape_is_the_one_of_json(
 
 
 def test_document_that_others_changed_is_edited_as_it_is(store: Any, zarr_format: Any) -> None:
-    run_flow(edit.shape("a", zarr_format, lambda found: replace(found, shape=(5,))), store)
+    run_flow(edit.edit_shape("a", zarr_format, lambda found: replace(found, shape=(5,))), store)
     key = "a/zarr.json" if zarr_format == 3 else "a/.zarray"
     document = {**json.loads(store.items[key]), "later": {"must_understand": False}}
     store.items[key] = json.dumps(document).encode()
-    run_flow(edit.shape("a", zarr_format, lambda found: replace(found, shape=(6,))), store)
+    run_flow(edit.edit_shape("a", zarr_format, lambda found: replace(found, shape=(6,))), store)
     assert json.loads(store.items[key]) == {**document, "shape": [6]}

@@ -21,26 +21,26 @@ def store(empty_store: Any) -> Any:
 
 def put(store: Any, path: str, meta: Any) -> None:
     prefix = open_flow.prefix_of(path)
-    for name, document in create.documents(meta).items():
+    for name, document in create.dump_documents(meta).items():
         store.items[prefix + name] = document
 
 
 def test_array_of_format_3_takes_one_request(store: Any) -> None:
     put(store, "a", build_array_meta(shape=(3,)))
-    found = run_flow(open_flow.find("a"), store)
+    found = run_flow(open_flow.find_node("a"), store)
     assert isinstance(found, ArrayMeta)
     assert store.log == [("get", "a/zarr.json")]
 
 
 def test_group_of_format_3_takes_one_request(store: Any) -> None:
     put(store, "", GroupMeta(3))
-    assert run_flow(open_flow.find("", kind="group"), store) == GroupMeta(3)
+    assert run_flow(open_flow.find_node("", kind="group"), store) == GroupMeta(3)
     assert store.log == [("get", "zarr.json")]
 
 
 def test_array_of_format_2_takes_three_requests(store: Any) -> None:
     put(store, "a", build_array_meta(shape=(3,), zarr_format=2, attributes={"x": 1}))
-    found = run_flow(open_flow.find("a"), store)
+    found = run_flow(open_flow.find_node("a"), store)
     assert isinstance(found, ArrayMeta)
     assert found.attributes == {"x": 1}
     assert store.log == [("get", f"a/{name}") for name in ("zarr.json", ".zarray", ".zattrs")]
@@ -49,7 +49,7 @@ def test_array_of_format_2_takes_three_requests(store: Any) -> None:
 def test_format_2_asked_for_skips_format_3(store: Any) -> None:
     put(store, "", build_array_meta(shape=(3,)))
     put(store, "", build_array_meta(shape=(4,), zarr_format=2))
-    found = run_flow(open_flow.array("", zarr_format=2), store)
+    found = run_flow(open_flow.open_array("", zarr_format=2), store)
     assert found.shape == (4,)
     assert ("get", "zarr.json") not in store.log
 
@@ -57,19 +57,19 @@ def test_format_2_asked_for_skips_format_3(store: Any) -> None:
 def test_format_3_goes_before_format_2(store: Any) -> None:
     put(store, "", build_array_meta(shape=(3,)))
     put(store, "", build_array_meta(shape=(4,), zarr_format=2))
-    assert run_flow(open_flow.array(""), store).shape == (3,)
+    assert run_flow(open_flow.open_array(""), store).shape == (3,)
 
 
 def test_group_expected_asks_for_zgroup_first(store: Any) -> None:
     put(store, "", GroupMeta(2))
-    run_flow(open_flow.group("", zarr_format=2), store)
+    run_flow(open_flow.open_group("", zarr_format=2), store)
     assert store.log == [("get", ".zgroup"), ("get", ".zattrs")]
 
 
 def test_missing_zattrs_is_no_attributes(store: Any) -> None:
     put(store, "", GroupMeta(2))
     del store.items[".zattrs"]
-    assert run_flow(open_flow.group(""), store).attributes == {}
+    assert run_flow(open_flow.open_group(""), store).attributes == {}
 
 
 @pytest.mark.parametrize("document", [b"", b"{", b"[]", b'{"zarr_format": 2}'])
@@ -77,44 +77,44 @@ def test_broken_document_is_an_error_and_nothing_else_is_tried(store: Any, docum
     put(store, "", build_array_meta(shape=(3,), zarr_format=2))
     store.items["zarr.json"] = document
     with pytest.raises(MetadataError):
-        run_flow(open_flow.find(""), store)
+        run_flow(open_flow.find_node(""), store)
     assert store.log == [("get", "zarr.json")]
 
 
 def test_nothing_there(store: Any) -> None:
-    assert run_flow(open_flow.find("a"), store) is None
+    assert run_flow(open_flow.find_node("a"), store) is None
     with pytest.raises(NotFoundError) as caught:
-        run_flow(open_flow.node("a"), store)
+        run_flow(open_flow.open_node("a"), store)
     assert (caught.value.kind, caught.value.path) == ("node_not_found", "a")
 
 
 def test_the_other_kind_is_named(store: Any) -> None:
     put(store, "a", GroupMeta(3))
     with pytest.raises(NotFoundError, match="a group") as caught:
-        run_flow(open_flow.array("a"), store)
+        run_flow(open_flow.open_array("a"), store)
     assert caught.value.kind == "array_not_found"
     put(store, "b", build_array_meta(shape=()))
     with pytest.raises(NotFoundError, match="an array") as caught:
-        run_flow(open_flow.group("b"), store)
+        run_flow(open_flow.open_group("b"), store)
     assert caught.value.kind == "group_not_found"
 
 
 def test_unchanged_document_is_parsed_once(store: Any) -> None:
     put(store, "a", build_array_meta(shape=(3,)))
     put(store, "b", build_array_meta(shape=(3,)))
-    assert run_flow(open_flow.find("a"), store) is run_flow(open_flow.find("b"), store)
+    assert run_flow(open_flow.find_node("a"), store) is run_flow(open_flow.find_node("b"), store)
 
 
 def test_changed_document_is_parsed_again(store: Any) -> None:
     put(store, "a", build_array_meta(shape=(3,), zarr_format=2, attributes={"x": 1}))
-    run_flow(open_flow.find("a"), store)
+    run_flow(open_flow.find_node("a"), store)
     store.items["a/.zattrs"] = b'{"x": 2}'
-    found = run_flow(open_flow.array("a"), store)
+    found = run_flow(open_flow.open_array("a"), store)
     assert found.attributes == {"x": 2}
 
 
 def test_many_documents_are_forgotten_rather_than_piled_up(store: Any) -> None:
     for i in range(1500):
         put(store, "a", GroupMeta(3, {"i": i}))
-        run_flow(open_flow.find("a"), store)
-    assert len(open_flow._parsed) <= 512
+        run_flow(open_flow.find_node("a"), store)
+    assert len(open_flow._parsed_nodes) <= 512

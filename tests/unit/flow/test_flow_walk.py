@@ -9,8 +9,8 @@ import pytest
 
 from tessarr.errors import MetadataError, TessarrWarning
 from tessarr.flow import walk
-from tessarr.flow.create import create
-from tessarr.flow.run import answer, run_flow
+from tessarr.flow.create import create_node
+from tessarr.flow.run import perform_request, run_flow
 from tessarr.metadata.build import build_array_meta
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 
@@ -24,8 +24,8 @@ def zarr_format(request: pytest.FixtureRequest) -> Any:
 def store(zarr_format: Any, empty_store: Any) -> Any:
     store = empty_store
     for path in ("z", "b/y", "b/x", "b/deep/er"):
-        run_flow(create(path, build_array_meta(shape=(2,), zarr_format=zarr_format)), store)
-    run_flow(create("empty", GroupMeta(zarr_format)), store)
+        run_flow(create_node(path, build_array_meta(shape=(2,), zarr_format=zarr_format)), store)
+    run_flow(create_node("empty", GroupMeta(zarr_format)), store)
     store.items["z/c/0"] = b"a chunk"
     store.items["notes/readme.txt"] = b"no node"
     store.log.clear()
@@ -36,31 +36,31 @@ def test_names_are_sorted_and_need_no_parsing(store: Any, zarr_format: Any) -> N
     for key in store.items:
         if key.startswith("z/."):
             store.items[key] = b"broken"
-    assert run_flow(walk.names("", zarr_format), store) == ["b", "empty", "z"]
+    assert run_flow(walk.list_names("", zarr_format), store) == ["b", "empty", "z"]
 
 
 def test_members_by_depth(store: Any, zarr_format: Any) -> None:
-    assert list(run_flow(walk.members("", zarr_format), store)) == ["b", "empty", "z"]
-    one = run_flow(walk.members("", zarr_format, max_depth=1), store)
+    assert list(run_flow(walk.list_members("", zarr_format), store)) == ["b", "empty", "z"]
+    one = run_flow(walk.list_members("", zarr_format, max_depth=1), store)
     assert list(one) == ["b", "b/deep", "b/x", "b/y", "empty", "z"]
-    whole = run_flow(walk.members("", zarr_format, max_depth=None), store)
+    whole = run_flow(walk.list_members("", zarr_format, max_depth=None), store)
     assert list(whole) == ["b", "b/deep", "b/deep/er", "b/x", "b/y", "empty", "z"]
     assert isinstance(whole["b/deep"], GroupMeta)
     assert isinstance(whole["b/deep/er"], ArrayMeta)
 
 
 def test_members_below_a_group(store: Any, zarr_format: Any) -> None:
-    assert list(run_flow(walk.members("b", zarr_format), store)) == ["b/deep", "b/x", "b/y"]
+    assert list(run_flow(walk.list_members("b", zarr_format), store)) == ["b/deep", "b/x", "b/y"]
 
 
 def test_requests_grow_with_nodes_and_round_trips_with_depth(store: Any, zarr_format: Any) -> None:
     trips = 0
-    flow = walk.members("", zarr_format, max_depth=None)
+    flow = walk.list_members("", zarr_format, max_depth=None)
     with pytest.raises(StopIteration):
         request = next(flow)
         while True:
             trips += 1
-            request = flow.send(answer(request, store))
+            request = flow.send(perform_request(request, store))
     counts = Counter(what for what, _ in store.log)
     assert counts["list"] == 0
     assert counts["list_dir"] == 4  # the groups: root, b, empty, b/deep
@@ -71,7 +71,7 @@ def test_requests_grow_with_nodes_and_round_trips_with_depth(store: Any, zarr_fo
 def test_broken_member_is_an_error_that_names_it(store: Any, zarr_format: Any) -> None:
     key = "b/x/zarr.json" if zarr_format == 3 else "b/x/.zarray"
     store.items[key] = b"{"
-    found = run_flow(walk.members("", zarr_format, max_depth=None), store)
+    found = run_flow(walk.list_members("", zarr_format, max_depth=None), store)
     assert isinstance(found["b/x"], MetadataError)
     assert key in str(found["b/x"])
     assert isinstance(found["b/y"], ArrayMeta)
@@ -79,45 +79,45 @@ def test_broken_member_is_an_error_that_names_it(store: Any, zarr_format: Any) -
 
 def test_a_broken_group_is_not_listed(store: Any, zarr_format: Any) -> None:
     store.items["b/zarr.json" if zarr_format == 3 else "b/.zgroup"] = b"[]"
-    found = run_flow(walk.members("", zarr_format, max_depth=None), store)
+    found = run_flow(walk.list_members("", zarr_format, max_depth=None), store)
     assert list(found) == ["b", "empty", "z"]
     assert isinstance(found["b"], MetadataError)
 
 
 def test_documents_of_both_formats_at_a_listed_group_are_warned_of(empty_store: Any) -> None:
     store = empty_store
-    run_flow(create("g", GroupMeta(3)), store)
+    run_flow(create_node("g", GroupMeta(3)), store)
     store.items["g/.zgroup"] = b'{"zarr_format": 2}'
     with pytest.warns(TessarrWarning, match="'g' has both"):
-        assert run_flow(walk.names("g", 3), store) == []
+        assert run_flow(walk.list_names("g", 3), store) == []
 
 
 def test_array_and_group_at_once_is_warned_of(empty_store: Any) -> None:
     store = empty_store
-    run_flow(create("a", build_array_meta(shape=(2,), zarr_format=2)), store)
+    run_flow(create_node("a", build_array_meta(shape=(2,), zarr_format=2)), store)
     store.items["a/.zgroup"] = b'{"zarr_format": 2}'
     with pytest.warns(TessarrWarning, match="both"):
-        found = run_flow(walk.members("", 2), store)
+        found = run_flow(walk.list_members("", 2), store)
     assert isinstance(found["a"], ArrayMeta)
 
 
 def test_reserved_names_are_no_members(empty_store: Any) -> None:
     store = empty_store
-    run_flow(create("", GroupMeta(3)), store)
+    run_flow(create_node("", GroupMeta(3)), store)
     store.items[".../zarr.json"] = b"not looked at"
-    assert run_flow(walk.names("", 3), store) == []
+    assert run_flow(walk.list_names("", 3), store) == []
 
 
 def test_below_lists_no_array_and_few_folders(empty_store: Any) -> None:
     """An array may have millions of chunks, and a bucket thousands of folders."""
     store = empty_store
-    run_flow(create("top/a/x", build_array_meta(shape=(2,))), store)
+    run_flow(create_node("top/a/x", build_array_meta(shape=(2,))), store)
     for name in ("zarr.json", "top/zarr.json", "top/a/zarr.json"):
         store.items.pop(name, None)
     store.items.update({f"top/a/x/c/{i}": b"" for i in range(9)})
     store.items.update({f"top/z{i}/file": b"" for i in range(9)})
     store.log.clear()
-    assert run_flow(walk.below("top", 3), store) == ["a/x"]
+    assert run_flow(walk.find_nodes_below("top", 3), store) == ["a/x"]
     listed = [key for what, key in store.log if what == "list_dir"]
     assert listed == ["top/", "top/a/", "top/z0/", "top/z1/"]
     assert len(store.log) == 4 + 3 * (3 + 1)

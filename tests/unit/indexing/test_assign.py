@@ -59,7 +59,7 @@ def test_assignments(data: st.DataObject) -> None:
     except ArgumentError:
         assert selection.size == 0  # NumPy looks at no shape where there is nothing to assign
     else:
-        walk.assign(ours, selection, fitted)
+        walk.write_selection(ours, selection, fitted)
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -125,7 +125,7 @@ def test_casts(value: Any, dtype: str) -> None:
             return
         fitted = broadcast_value(value, selection, theirs.dtype)
     assert fitted.dtype == theirs.dtype
-    walk.assign(ours, selection, fitted)
+    walk.write_selection(ours, selection, fitted)
     assert ours.tobytes() == theirs.tobytes()
 
 

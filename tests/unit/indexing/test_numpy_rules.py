@@ -72,8 +72,8 @@ def assert_like_numpy(key: object, shape: tuple[int, ...]) -> bool:
         assert isinstance(caught.value, error) or error is ValueError
         return False
     selection = select(key, shape)
-    walk.check(selection, shape)
-    found = walk.take(array, selection)
+    walk.check_selection(selection, shape)
+    found = walk.read_selection(array, selection)
     assert type(found) is type(expected)
     assert selection.shape == expected.shape == found.shape
     assert found.dtype == expected.dtype
@@ -197,8 +197,8 @@ def test_lists_are_copied() -> None:
     alone, joint = select(index, (5,)), select((index, other), (5, 5))
     index[:] = 1000
     other[:] = 1000
-    walk.check(alone, (5,))
-    walk.check(joint, (5, 5))
+    walk.check_selection(alone, (5,))
+    walk.check_selection(joint, (5, 5))
 
 
 def test_scalars() -> None:
@@ -209,4 +209,4 @@ def test_scalars() -> None:
     for key in ((1, 2, ...), (1,), (1, 2, None), (1, 2, True)):
         selection = select(key, (2, 3))
         assert not selection.scalar
-        assert isinstance(walk.take(array, selection), np.ndarray)
+        assert isinstance(walk.read_selection(array, selection), np.ndarray)

@@ -26,8 +26,8 @@ def numbered(shape: tuple[int, ...]) -> np.ndarray:
 
 def same(selection: Selection, shape: tuple[int, ...], expected: Any) -> None:
     """Assert that a selection is well formed and reads what is expected."""
-    walk.check(selection, shape)
-    found = walk.take(numbered(shape), selection)
+    walk.check_selection(selection, shape)
+    found = walk.read_selection(numbered(shape), selection)
     assert type(found) is type(expected)
     assert found.shape == selection.shape
     np.testing.assert_array_equal(found, expected)
@@ -195,4 +195,4 @@ def test_ranges_of_every_short_list() -> None:
         even = len({b - a for a, b in itertools.pairwise(indices)} - {0}) <= 1
         even = even and not any(a == b for a, b in itertools.pairwise(indices))
         assert isinstance(walked, tuple) == even
-        walk.check(select_outer(list(indices), (4,)), (4,))
+        walk.check_selection(select_outer(list(indices), (4,)), (4,))

@@ -15,7 +15,7 @@ import tessarr
 from tessarr.errors import ArgumentError
 from tessarr.store import MemoryStore
 from tessarr.store.wrappers.instrumented import CountingStore
-from tessarr.transfer import assign, is_lazy
+from tessarr.transfer import assign_array, is_lazy
 
 SHAPE = (300, 1100)
 VALUES = np.random.default_rng(5).integers(0, 1000, SHAPE).astype("i4")
@@ -326,5 +326,5 @@ def test_small_values_are_read_as_a_whole():
     from tessarr.indexing import select
 
     target = new()
-    whole = assign(target, select((0,), SHAPE), Sliced(VALUES[0]))
+    whole = assign_array(target, select((0,), SHAPE), Sliced(VALUES[0]))
     np.testing.assert_array_equal(whole, VALUES[0])

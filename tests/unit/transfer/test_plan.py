@@ -59,7 +59,7 @@ def test_regions_under_way_fit_into_memory_unless_one_chunk_does_not(layout, mem
     shape, source, target = zip(*layout, strict=True)
     plan = plan_for(shape, source, target, memory, workers)
     clipped = [list(map(min, chunk, shape)) for chunk in (source, target)]
-    assert plan.at_once * math.prod(plan.longest) <= max(memory, *map(math.prod, clipped))
+    assert plan.concurrency * math.prod(plan.longest) <= max(memory, *map(math.prod, clipped))
 
 
 def test_chunks_that_fit_into_each_other_are_decoded_once():
@@ -85,7 +85,7 @@ def test_small_chunks_go_together_so_that_a_request_is_worth_its_overhead():
 
 def test_several_regions_are_under_way_where_memory_allows_it():
     plan = plan_for((1 << 20,), (1 << 14,), (1 << 13,), memory=1 << 28, workers=3, item_bytes=64)
-    assert plan.at_once == 3
+    assert plan.concurrency == 3
 
 
 def test_millions_of_chunks_along_an_axis_are_planned_quickly():
@@ -96,7 +96,7 @@ def test_millions_of_chunks_along_an_axis_are_planned_quickly():
 def test_a_chunk_that_is_larger_than_memory_is_copied_by_itself():
     plan = plan_for((100,), (3,), (50,), memory=10)
     assert plan.longest == (50,)
-    assert plan.at_once == 1
+    assert plan.concurrency == 1
 
 
 def test_an_axis_of_no_length_has_no_regions():

@@ -11,7 +11,7 @@ from tessarr.tensorstore.context.chunk_cache import ChunkShelf
 from tessarr.tensorstore.json.object_members import expected
 
 if TYPE_CHECKING:
-    from tessarr.flow.run import Seen
+    from tessarr.flow.run import KnownDocument
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
     from tessarr.tensorstore.context.context import Resource
@@ -39,7 +39,7 @@ class Known:
 
     meta: ArrayMeta
     looked_s: float
-    seen: Seen
+    seen: KnownDocument
 
     def learn(self, meta: ArrayMeta, looked_s: float) -> None:
         """Remember what the metadata are now."""

@@ -6,8 +6,8 @@ from _thread import RLock
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tessarr.array.resize import reshaped
-from tessarr.array.write_buffer import Overlay, aside
+from tessarr.array.resize import reshape_meta
+from tessarr.array.write_buffer import Overlay, buffer_writes
 from tessarr.flow.open import MARKERS, prefix_of
 from tessarr.store.wrappers.staged import StagedStore
 
@@ -119,13 +119,13 @@ class StagedArrays:
             if place not in self._metadata and stage.replaces(place[1]):
                 self._replaced.add(place)
             overlay, size = Overlay(), array._meta.chunk_spec.size_bytes
-            coded = bool(array._stages.compressors or array._stages.shard_codecs)
-            kept = StagedArray(overlay, aside(array, stage, overlay), size, coded)
+            coded = bool(array._codec_roles.compressors or array._codec_roles.shard_codecs)
+            kept = StagedArray(overlay, buffer_writes(array, stage, overlay), size, coded)
             self._entries.setdefault((stage.number, array._path), []).append(kept)
         if kept.array._store is only and stage is not only:
-            kept.array = aside(kept.array, stage, kept.overlay)
+            kept.array = buffer_writes(kept.array, stage, kept.overlay)
         same = kept.array._meta is array._meta and kept.array._store is stage
-        return kept.array if same else aside(array, stage, kept.overlay)
+        return kept.array if same else buffer_writes(array, stage, kept.overlay)
 
     def _find(self, stage: StagedStore, array: Array) -> StagedArray | None:
         """Return the write buffer with the chunks of an array."""
@@ -147,7 +147,7 @@ class StagedArrays:
             stage = staged_store(array)
             kept = self._find(stage, array)
             assert kept is not None
-            kept.array = aside(array, stage, kept.overlay)
+            kept.array = buffer_writes(array, stage, kept.overlay)
             return kept
 
     def _in_stage(self, stage: StagedStore) -> list[StagedArray]:
@@ -157,7 +157,7 @@ class StagedArrays:
     def stage_chunks(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Stage the writes to chunks with keys in a range."""
         for kept in self._in_stage(stage):
-            aside(kept.array, stage, kept.overlay)._store_kept(first, last)
+            buffer_writes(kept.array, stage, kept.overlay)._store_kept(first, last)
 
     def forget(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Discard writes to chunks in a range of keys, and metadata documents in it."""
@@ -187,7 +187,7 @@ class StagedArrays:
         with self._lock:
             stage = staged_store(array)
             store = _overlay_store(stage, self._entries.get((stage.number, array._path), []))
-            return aside(array, store, Overlay())
+            return buffer_writes(array, store, Overlay())
 
     # Documents
 
@@ -263,7 +263,7 @@ class StagedArrays:
                 shape = known.shape
                 for change in made.changes:
                     shape = change(shape)
-                made = _StagedMetadata(reshaped(known, shape), known, made.changes)
+                made = _StagedMetadata(reshape_meta(known, shape), known, made.changes)
                 self._metadata[stage.number, key] = made
             return None if made is None else made.meta
 
@@ -276,7 +276,7 @@ def _overlay_store(
         return stage
     made = StagedStore(stage, False)
     for kept in written:
-        aside(kept.array, made, kept.overlay)._store_kept(first, last, stays=True)
+        buffer_writes(kept.array, made, kept.overlay)._store_kept(first, last, stays=True)
     return made
 
 

@@ -6,7 +6,7 @@ from _thread import allocate_lock
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from tessarr.array.write_buffer import aside
+from tessarr.array.write_buffer import buffer_writes
 from tessarr.errors import ArgumentError, ConflictError
 from tessarr.store import LocalStore, MemoryStore
 from tessarr.store.wrappers.cache import PooledCacheStore
@@ -186,10 +186,10 @@ class Staging:
                 settling = (
                     stage if self._read_cache is None else self._read_cache.chunk_stage(stage)
                 )
-                aside(kept.array, settling, kept.overlay)._store_kept()
+                buffer_writes(kept.array, settling, kept.overlay)._store_kept()
             elif stage.changes():
                 # Chunks written over staged keys are committed as keys.
-                aside(kept.array, stage, kept.overlay)._store_kept(over=stage)
+                buffer_writes(kept.array, stage, kept.overlay)._store_kept(over=stage)
         if self._atomic:
             self.check_single_target()
         again = self._changes and not self._repeatable
@@ -201,7 +201,9 @@ class Staging:
                 raise _commit_error(found)
         for kept in written:
             if kept.overlay:
-                aside(kept.array, self._target_store(kept.array), kept.overlay)._store_kept()
+                buffer_writes(
+                    kept.array, self._target_store(kept.array), kept.overlay
+                )._store_kept()
         for others in self._other_changes.values():
             others.commit()
 

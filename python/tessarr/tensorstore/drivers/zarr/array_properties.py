@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tessarr.codec import Bytes
-from tessarr.flow.create import documents
+from tessarr.flow.create import dump_documents
 from tessarr.indexing.fields import find_fields
 from tessarr.metadata import v2, v3
 from tessarr.metadata.codec_roles import find_codec_roles
@@ -168,7 +168,7 @@ class ArrayProperties:
     @property
     def documents(self) -> dict[str, bytes]:
         """The metadata documents of a new array, by their names."""
-        new = documents(self.meta)
+        new = dump_documents(self.meta)
         if not self.meta.attributes:
             new.pop(v2.ATTRIBUTES, None)  # empty attributes need no document
         return new

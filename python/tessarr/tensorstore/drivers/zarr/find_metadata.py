@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tessarr.errors import ConflictError, ExistsError, MetadataError, NotFoundError
-from tessarr.flow.create import commit
+from tessarr.flow.create import create_documents
 from tessarr.flow.open import prefix_of
-from tessarr.flow.run import Seen, create_document, run_flow, seen_document
+from tessarr.flow.run import KnownDocument, create_document, read_known_document, run_flow
 from tessarr.metadata.node import ArrayMeta
 from tessarr.store.wrappers.staged import StagedStore
 from tessarr.tensorstore.drivers.zarr.array_properties import properties_of
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["find_metadata", "is_reusable"]
 
 
-def find_metadata(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
+def find_metadata(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, KnownDocument]:
     """Return the metadata of the array; create it if the mode allows."""
     mode = spec._mode
     if mode._assumes:
-        return spec._metadata(), Seen()
+        return spec._metadata(), KnownDocument()
     if mode.open:
         existing = _read_existing(spec, store, at)
         if existing is not None:
@@ -41,8 +41,8 @@ def find_metadata(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, See
     return _create_array(spec, store, at)
 
 
-def _read_existing(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen] | None:
-    there = seen_document(store, prefix_of(at) + spec._marker)
+def _read_existing(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, KnownDocument] | None:
+    there = read_known_document(store, prefix_of(at) + spec._marker)
     if there is None:
         return None
     document, seen = there
@@ -74,7 +74,7 @@ class _UnchangedCheck:
     at: str
     meta: ArrayMeta
 
-    def register(self, store: StagedStore, seen: Seen, *, now: bool = False) -> bool:
+    def register(self, store: StagedStore, seen: KnownDocument, *, now: bool = False) -> bool:
         """Compare the document at commit with the current or an earlier read.
 
         False if the read is unknown, or the transaction compares or changed it otherwise.
@@ -98,11 +98,11 @@ class _UnchangedCheck:
         )
 
 
-def _create_array(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
+def _create_array(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, KnownDocument]:
     meta, prefix = spec._metadata(), prefix_of(at)
     if spec._mode.delete_existing:
         store.clear_prefix(prefix)
-    documents, seen = properties_of(meta, spec._field).documents, Seen()
+    documents, seen = properties_of(meta, spec._field).documents, KnownDocument()
     if _store_documents(store, prefix, documents, seen):
         if type(store) is StagedStore:
             store.owner._staging.arrays.stage_metadata(store, prefix + spec._marker, meta)
@@ -121,9 +121,11 @@ def _create_array(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, See
     )
 
 
-def _store_documents(store: Store, prefix: str, documents: dict[str, bytes], seen: Seen) -> bool:
+def _store_documents(
+    store: Store, prefix: str, documents: dict[str, bytes], seen: KnownDocument
+) -> bool:
     """Store the documents of a new array; return False if it exists."""
     (name, document), *others = documents.items()
     if others:
-        return run_flow(commit(prefix, documents, seen), store)
+        return run_flow(create_documents(prefix, documents, seen), store)
     return create_document(store, prefix + name, document, seen)

@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from tessarr.array import bind
+from tessarr.array import bind_array
 from tessarr.errors import ArgumentError
 from tessarr.flow.open import prefix_of
 from tessarr.index_space import IndexTransform
@@ -106,7 +106,7 @@ class OpenableZarrSpec(ZarrSpec):
         store_fill = self._store_fill or meta.fill_value is None
         if self._references.says("data_copy_concurrency"):
             lasting = copied(lasting, self._references.resource("data_copy_concurrency"))
-        array = bind(
+        array = bind_array(
             meta,
             lasting,
             at,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
-from tessarr.flow.run import Get
-from tessarr.flow.run import document as read_document
+from tessarr.flow.run import Get, read_document
 from tessarr.metadata import v2
 from tessarr.store.wrappers.rename_keys import rename_keys
 from tessarr.tensorstore.drivers.zarr.open_spec import OpenableZarrSpec

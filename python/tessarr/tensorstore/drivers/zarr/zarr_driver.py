@@ -8,12 +8,12 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from tessarr.array import bind
+from tessarr.array import bind_array
 from tessarr.array.clear_outside import delete_outside
-from tessarr.array.resize import again, reshaped, resize, shrinks
+from tessarr.array.resize import is_shrinking, reshape_meta, resize, resize_document
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.flow import copies
-from tessarr.flow.run import Seen, run_flow
+from tessarr.flow.run import KnownDocument, run_flow
 from tessarr.tensorstore.batch.shared_reads import Expected
 from tessarr.tensorstore.context.caching import Known
 from tessarr.tensorstore.driver import Driver
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.array import Array
-    from tessarr.flow.copies import Keeper
+    from tessarr.flow.copies import ConsolidatedGroup
     from tessarr.index_space import IndexDomain, IndexTransform
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
@@ -76,9 +76,9 @@ class ZarrDriver(Driver):
         "_access",
         "_array",
         "_base_store",
+        "_consolidated_groups",
         "_data_since",
         "_field",
-        "_keepers",
         "_known",
         "_kvstore",
         "_looked_s",
@@ -100,7 +100,7 @@ class ZarrDriver(Driver):
         store: Store | None = None,
         looked_s: float | None = None,
         known: Known | None = None,
-        seen: Seen | None = None,
+        seen: KnownDocument | None = None,
         data_since: float = inf,
     ) -> None:
         self._array = array
@@ -117,10 +117,10 @@ class ZarrDriver(Driver):
         self._looked_s = time.time() if looked_s is None else looked_s
         self._known = known
         self._kvstore: Any = None
-        self._seen = Seen() if seen is None else seen
+        self._seen = KnownDocument() if seen is None else seen
         self._meta: ArrayMeta | None = meta  # None if views can have other bounds
         self._rechecks = opened_by is not None and opened_by.rechecks
-        self._keepers: list[Keeper] | None = None  # not read yet
+        self._consolidated_groups: list[ConsolidatedGroup] | None = None  # not read yet
 
     # Properties
 
@@ -241,7 +241,7 @@ class ZarrDriver(Driver):
     def _read_replaced(self, staged: Array, staging: Staging) -> None:
         """Read a metadata document that the transaction replaced as a key."""
         now, document = time.time(), self._document
-        found = staged._as_stored(attributes=self._reads_attributes)
+        found = staged._read_stored_meta(attributes=self._reads_attributes)
         stage = staged_store(staged)
         staging.arrays.stage_metadata(stage, document, found)
 
@@ -252,7 +252,7 @@ class ZarrDriver(Driver):
                 self._accept(self._array, found)
                 return
             if self._known is None:
-                self._known = Known(found, now, Seen())
+                self._known = Known(found, now, KnownDocument())
             self._known.learn(found, now)  # handles have to reopen the array
 
         staging.after(after)
@@ -306,7 +306,7 @@ class ZarrDriver(Driver):
         now, before, store = time.time(), array._meta, array._store
         if sharing is not None:
             now, store = sharing.began_s, sharing.through(store, self._base_store)
-        array._look_again(attributes=self._reads_attributes, store=store)
+        array._update_meta(attributes=self._reads_attributes, store=store)
         if array._meta is not before:
             self._seen.last = None
         self._record(array, now)
@@ -333,7 +333,7 @@ class ZarrDriver(Driver):
     def _rebind(self, meta: ArrayMeta, store: Store) -> Array:
         """Return the array with other metadata, or in another store."""
         array = self._array
-        return bind(
+        return bind_array(
             meta,
             store,
             array._path,
@@ -443,7 +443,7 @@ class ZarrDriver(Driver):
             seen=self._seen,
             data_since=self._data_since,
         )
-        made._keepers, made._outer = self._keepers, self._outer or self
+        made._consolidated_groups, made._outer = self._consolidated_groups, self._outer or self
         handles = scope.transaction._staging.handles
         handles[made] = handles[self] = staged, self._committed_meta
         return made
@@ -484,12 +484,14 @@ class ZarrDriver(Driver):
                 "resize_tied_bounds, if that is meant"
             )
 
-    def _find_keepers(self) -> list[Keeper]:
+    def _find_consolidated_groups(self) -> list[ConsolidatedGroup]:
         """Return the parent groups that keep copies of the metadata."""
-        if self._keepers is None:
-            look = copies.keepers_around(self._array._path, self._array._meta.zarr_format)
-            self._keepers = run_flow(look, self._base_store)
-        return self._keepers
+        if self._consolidated_groups is None:
+            look = copies.find_consolidated_groups_of_array(
+                self._array._path, self._array._meta.zarr_format
+            )
+            self._consolidated_groups = run_flow(look, self._base_store)
+        return self._consolidated_groups
 
     def _resize(self, array: Array, request: ResizeRequest) -> Driver:
         staged = array is not self._array
@@ -499,9 +501,9 @@ class ZarrDriver(Driver):
             trim=False,
             delete=not request.metadata_only,
             accept=partial(self._accept, array),
-            keepers=self._find_keepers(),
-            seen=None if staged else self._seen,
-            below=None if staged else self._base_store,
+            groups=self._find_consolidated_groups(),
+            known_document=None if staged else self._seen,
+            lock_store=None if staged else self._base_store,
             check=partial(_check_compatible, array._meta),
         )
         return self
@@ -519,14 +521,14 @@ class ZarrDriver(Driver):
         array = kept.array
         document = self._document
         overtaken: list[ArrayMeta] = []
-        change = again(
+        change = resize_document(
             array, request.resize_shape, partial(_check_compatible, array._meta), overtaken.append
         )
         before = staging.arrays.staged_metadata(array._store, document, self._committed_meta)
         if not self._stage_growth(array, request, staging, document, change):
             self._resize(array, request)
             if before is not None:  # the staged document lacks other writers' changes
-                array._set_meta(reshaped(array._meta, request.resize_shape(before.shape)))
+                array._set_meta(reshape_meta(array._meta, request.resize_shape(before.shape)))
         if not staging.arrays.is_new(array._store, document):  # else nothing of others will do
             staging.redo_on_conflict(array._store, document, change)
         made = array._store.get(document)
@@ -556,8 +558,8 @@ class ZarrDriver(Driver):
         If nothing is deleted, comparing it at commit is enough.
         """
         last = self._seen.take()
-        grown = reshaped(array._meta, request.resize_shape(array._meta.shape))
-        if last is None or self._find_keepers() or shrinks(array._meta, grown):
+        grown = reshape_meta(array._meta, request.resize_shape(array._meta.shape))
+        if last is None or self._find_consolidated_groups() or is_shrinking(array._meta, grown):
             return False
         document, version = last
         made = change(document)
