@@ -81,10 +81,10 @@ def as_integer(value: Any) -> int:
     TypeError
         If the value is not such an integer.
     """
-    found = value if type(value) is int else _as_int(value)
-    if not MIN_INT64 <= found <= MAX_INT64:
+    number = value if type(value) is int else _as_int(value)
+    if not MIN_INT64 <= number <= MAX_INT64:
         raise TypeError(f"{safe_repr(value)} is not an integer of 64 bits")
-    return found
+    return number
 
 
 def _read_slice_bound(value: Any) -> int:

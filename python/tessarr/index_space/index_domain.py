@@ -247,10 +247,10 @@ def view_from_arguments(
     rank = parts[0]
     if dimensions is ... and json is ... and (rank is None or hasattr(rank, "__index__")):
         return View.said(*parts)
-    forms = [json is not ..., dimensions is not ..., *[one is not None for one in parts]]
+    forms = [json is not ..., dimensions is not ..., *[part is not None for part in parts]]
     if sum(forms) > 1:
         raise TypeError("give the rank and bounds, or dimensions, or JSON, and one of these only")
     if json is not ...:
         return stated(json)
-    given = rank if dimensions is ... else dimensions
-    return given._view if isinstance(given, IndexDomain) else View(given)
+    source = rank if dimensions is ... else dimensions
+    return source._view if isinstance(source, IndexDomain) else View(source)

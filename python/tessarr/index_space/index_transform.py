@@ -74,10 +74,10 @@ class IndexTransform(Placed, Indexable):
         lower, upper = implicit_lower_bounds, implicit_upper_bounds
         first, end, last = input_inclusive_min, input_exclusive_max, input_inclusive_max
         parts = (input_rank, first, end, last, input_shape, input_labels, lower, upper)
-        found = view_from_arguments(View.parsed, parts, domain, json)
+        view = view_from_arguments(View.parsed, parts, domain, json)
         if json is not ... and output is not None:
             raise TypeError("the JSON of a transform has its maps: give no others")
-        super().__init__(found.mapped(output) if json is ... else found)
+        super().__init__(view.mapped(output) if json is ... else view)
 
     @classmethod
     def _of(cls, domain: IndexDomain, output: Iterable[OutputIndexMap]) -> IndexTransform:

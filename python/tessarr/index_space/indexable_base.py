@@ -32,5 +32,5 @@ class Placed(PlacedBase, Bracketed):
         return placed(cls, View.restored(dims, maps))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        kept = getattr(self, "__dict__", None)  # of a class that a user derived
-        return type(self)._restored, self._view.plain(), kept
+        attributes = getattr(self, "__dict__", None)  # of a class that a user derived
+        return type(self)._restored, self._view.plain(), attributes

@@ -58,7 +58,7 @@ def parse_operation(name: str, key: Any) -> Operation:
     return name, _READERS[name](key)
 
 
-def format_operation(act: Operation) -> str:
+def format_operation(operation: Operation) -> str:
     """Return an operation as source text.
 
     Examples
@@ -66,7 +66,7 @@ def format_operation(act: Operation) -> str:
     >>> format_operation(parse_operation("translate_to", [1, None]))
     '.translate_to[1,None]'
     """
-    name, value = act
+    name, value = operation
     if name == "diagonal":
         return ".diagonal"
     if _READERS[name] is _read_integers and isinstance(value, tuple) and len(value) == 1:
@@ -86,23 +86,23 @@ def format_value(value: Any) -> str:
     return repr(value)
 
 
-def pickle_operation(act: Operation) -> Operation:
+def pickle_operation(operation: Operation) -> Operation:
     """Return an operation with classes of Python and NumPy only: see `unpickle_operation`."""
-    name, value = act
+    name, value = operation
     if not isinstance(value, Key):
-        return act
+        return operation
     terms = [term.values if isinstance(term, IndexArray) else term for term in value.terms]
     return name, (terms, value.single)
 
 
-def unpickle_operation(act: Operation) -> Operation:
+def unpickle_operation(operation: Operation) -> Operation:
     """Return an operation that was pickled."""
-    name, value = act
+    name, value = operation
     if _READERS[name] is not parse_key:
-        return act
+        return operation
     terms, single = value
-    found = [IndexArray(term) if isinstance(term, np.ndarray) else term for term in terms]
-    return name, Key(tuple(found), single)
+    items = [IndexArray(term) if isinstance(term, np.ndarray) else term for term in terms]
+    return name, Key(tuple(items), single)
 
 
 def _read_integers(key: Any) -> Any:

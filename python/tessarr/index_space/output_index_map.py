@@ -103,7 +103,7 @@ class OutputIndexMaps(tuple[OutputIndexMap, ...]):
         return f"[{', '.join(map(repr, self))}]"
 
 
-def evaluate_map(one: OutputIndexMap, dims: Box) -> npt.NDArray[np.int64]:
+def evaluate_map(index_map: OutputIndexMap, dims: Box) -> npt.NDArray[np.int64]:
     """Return the indices of a map at all positions, with axes of length 1 where it is constant.
 
     Raises
@@ -111,16 +111,16 @@ def evaluate_map(one: OutputIndexMap, dims: Box) -> npt.NDArray[np.int64]:
     SelectionError
         If an item of an index array is outside its bounds.
     """
-    if one.index_array is not None:
-        check_index_range(one.index_array, one._within)
-        return one.offset + one._factor * one.index_array
-    if one.input_dimension is None:
-        return np.full((1,) * len(dims), one.offset, np.int64)
-    along = dims[one.input_dimension]
+    if index_map.index_array is not None:
+        check_index_range(index_map.index_array, index_map._within)
+        return index_map.offset + index_map._factor * index_map.index_array
+    if index_map.input_dimension is None:
+        return np.full((1,) * len(dims), index_map.offset, np.int64)
+    along = dims[index_map.input_dimension]
     shape = [1] * len(dims)
-    shape[one.input_dimension] = along.size
+    shape[index_map.input_dimension] = along.size
     indices = np.arange(along.inclusive_min, along.exclusive_max, dtype=np.int64)
-    return (one.offset + one._factor * indices).reshape(shape)
+    return (index_map.offset + index_map._factor * indices).reshape(shape)
 
 
 def check_index_range(array: npt.NDArray[np.int64], within: tuple[int, int]) -> None:

@@ -31,20 +31,20 @@ def check_within_bounds(
     """
     if any(dim.empty for dim in dims):
         return
-    for k, (one, goal) in enumerate(zip(maps, target, strict=True)):
+    for k, (index_map, goal) in enumerate(zip(maps, target, strict=True)):
         reach = (goal.inclusive_min, goal.exclusive_max)
-        if one.index_array is not None:
+        if index_map.index_array is not None:
             if not arrays:
                 continue
-            check_index_range(one.index_array, one._within)
-        least, beyond = map_extent(one, dims)
+            check_index_range(index_map.index_array, index_map._within)
+        least, beyond = map_extent(index_map, dims)
         most = beyond - 1
         if least < reach[0] or most >= reach[1]:
             bad = least if least < reach[0] else most
             raise SelectionError(f"dimension {k}: index {bad} is outside of {goal}")
 
 
-def map_extent(one: OutputIndexMap, dims: Box) -> tuple[int, int]:
+def map_extent(index_map: OutputIndexMap, dims: Box) -> tuple[int, int]:
     """Return the smallest half-open interval that all indices of a map are in.
 
     Parameters
@@ -54,12 +54,12 @@ def map_extent(one: OutputIndexMap, dims: Box) -> tuple[int, int]:
     dims
         The input dimensions; none may be empty.
     """
-    if one.index_array is not None:
-        ends = (int(one.index_array.min()), int(one.index_array.max()))
-    elif one.input_dimension is not None:
-        along = dims[one.input_dimension]
+    if index_map.index_array is not None:
+        ends = (int(index_map.index_array.min()), int(index_map.index_array.max()))
+    elif index_map.input_dimension is not None:
+        along = dims[index_map.input_dimension]
         ends = (along.inclusive_min, along.inclusive_max)
     else:
         ends = (0, 0)
-    least, most = sorted(one.offset + one._factor * end for end in ends)
+    least, most = sorted(index_map.offset + index_map._factor * end for end in ends)
     return least, most + 1

@@ -47,10 +47,10 @@ def find_memory(
 
     Transactions do not cover memory, and objects are checked before a write: the driver does both.
     """
-    found = None if scope.transaction is not None else driver.memory
-    if write and found is not None and not (found.flags.writeable and found.dtype.kind != "O"):
+    memory = None if scope.transaction is not None else driver.memory
+    if write and memory is not None and not (memory.flags.writeable and memory.dtype.kind != "O"):
         return None
-    return found
+    return memory
 
 
 def start_view(
@@ -107,9 +107,9 @@ def covers_chunk(view: View, domain: View) -> bool:
         return True
     if prod(view.shape) < prod(domain.shape):
         return False
-    found = np.zeros(domain.shape, bool)
-    assign_elements(found, view, np.broadcast_to(np.True_, view.shape))
-    return bool(found.all())
+    mask = np.zeros(domain.shape, bool)
+    assign_elements(mask, view, np.broadcast_to(np.True_, view.shape))
+    return bool(mask.all())
 
 
 def overlaps_itself(values: npt.NDArray[Any]) -> bool:

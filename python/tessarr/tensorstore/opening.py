@@ -96,26 +96,26 @@ def open(
     """
     # The order of the checks matches TensorStore's error precedence.
     check_known(keywords, SpecKeywords.__annotations__)
-    made = spec_of(spec)
+    parsed = spec_of(spec)
     of_class(context, Context, "context")
     of_class(transaction, Transaction, "transaction")
     of_class(batch, Batch, "batch")
     transaction = _choose_transaction(transaction, spec, keywords.get("kvstore"))
     read, write = as_flag(read, "read"), as_flag(write, "write")
     if keywords:
-        made = made._with(keywords)
-    any_way = not read and not write
-    opening = Opening(read or any_way, write or any_way, transaction, batch, read and write)
-    return open_spec(made, opening, context)
+        parsed = parsed._with(keywords)
+    unspecified = not read and not write
+    opening = Opening(read or unspecified, write or unspecified, transaction, batch, read and write)
+    return open_spec(parsed, opening, context)
 
 
 def _choose_transaction(transaction: Transaction | None, *places: Any) -> Transaction | None:
     """Return the transaction argument, or the transaction of the key-value store."""
-    for place in places:
-        if isinstance(place, KvStore) and place.transaction is not None:
-            if transaction not in {None, place.transaction}:
+    for source in places:
+        if isinstance(source, KvStore) and source.transaction is not None:
+            if transaction not in {None, source.transaction}:
                 raise ArgumentError("the key-value store is in another transaction than that given")
-            transaction = place.transaction
+            transaction = source.transaction
     return transaction
 
 

@@ -46,38 +46,38 @@ class AutoSpec(PlacedSpec):
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec of JSON members."""
-        made = cls(schema)
-        made._take_place(members)
-        made._mode = OpenMode(open=True)
-        said = {name: members[name] for name in sorted(KINDS.keys() & members.keys())}
-        made._null_resources = tuple(name for name, value in said.items() if value is None)
+        spec = cls(schema)
+        spec._take_place(members)
+        spec._mode = OpenMode(open=True)
+        named = {name: members[name] for name in sorted(KINDS.keys() & members.keys())}
+        spec._null_resources = tuple(name for name, value in named.items() if value is None)
         for name in (
-            *made._null_resources,
-            *(name for name, value in said.items() if value == name),
+            *spec._null_resources,
+            *(name for name, value in named.items() if value == name),
         ):
             del members[name]  # a default
-        made._references = References.parse(_RESOURCES, members, in_context=True)
-        made._rechecks = Options()
-        made._formats = {}
-        return made
+        spec._references = References.parse(_RESOURCES, members, in_context=True)
+        spec._rechecks = Options()
+        spec._formats = {}
+        return spec
 
     def changed(self, options: Options) -> Self:
         """Return the spec with options."""
-        made = super().changed(options)
-        asked = OpenMode()._changed(options.mode, options.flags)
-        if any(asked._values()) and not asked.open:
+        spec = super().changed(options)
+        mode = OpenMode()._changed(options.mode, options.flags)
+        if any(mode._values()) and not mode.open:
             raise ArgumentError('a new array needs a format: give a driver, such as "zarr3"')
         # only existing arrays are opened, whatever the mode
-        made._mode, made._formats = self._mode, {}
-        return made
+        spec._mode, spec._formats = self._mode, {}
+        return spec
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
-        found: JSONObject = dict.fromkeys(self._null_resources)
-        found.update(self._references.json(naming, include_defaults=include_defaults))
+        json: JSONObject = dict.fromkeys(self._null_resources)
+        json.update(self._references.json(naming, include_defaults=include_defaults))
         if self._place is not None:
-            found["kvstore"] = self._place._json(naming, include_defaults=include_defaults)
-        return found
+            json["kvstore"] = self._place._json(naming, include_defaults=include_defaults)
+        return json
 
     def _take_rechecks(self, options: Options) -> None:
         old = self._rechecks
@@ -88,52 +88,68 @@ class AutoSpec(PlacedSpec):
 
     def bind(self, context: Context) -> Self:
         """Return the spec with a context's resources; it keeps the context for the format."""
-        made = super().bind(context)
-        made._context = context
-        return made
+        spec = super().bind(context)
+        spec._context = context
+        return spec
 
-    def _with(self, references: References, place: Place | None) -> Self:
-        made = super()._with(references, place)
-        made._context, made._null_resources = None, ()
-        return made
+    def _with(self, references: References, kvstore_spec: Place | None) -> Self:
+        spec = super()._with(references, kvstore_spec)
+        spec._context, spec._null_resources = None, ()
+        return spec
 
     def _suffix(self) -> str:
         return "auto:"
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Start to open."""
-        place = self._place
-        if place is None:
+        kvstore_spec = self._place
+        if kvstore_spec is None:
             raise ArgumentError("the spec has no kvstore: where the array is has to be said")
         if view is None and self.schema.domain is not None:
             # the domain of no format: its bounds are explicit
             view = IndexTransform(self.schema.domain)
-        at_once, batch, alone = place._driver.at_once, opening.batch, opening._replace(batch=None)
-        work, here = partial(self._open_array, place, view), at_once > 0
-        if batch is None or at_once == inf:
-            return start(work, alone, here=here)
+        operations_inline, batch, without_batch = (
+            kvstore_spec._driver.at_once,
+            opening.batch,
+            opening._replace(batch=None),
+        )
+        work, inline = partial(self._open_array, kvstore_spec, view), operations_inline > 0
+        if batch is None or operations_inline == inf:
+            return start(work, without_batch, here=inline)
 
         def begin(_: Together, sharing: Sharing) -> Future[Opened]:
-            return start(work, alone._replace(sharing=sharing), here=here)
+            return start(work, without_batch._replace(sharing=sharing), here=inline)
 
-        at, path = place._open(), self._folder_path(place)
-        documents = [Expected(at.store, at.key(path + document)) for document in _DOCUMENTS]
+        kvstore, path = kvstore_spec._open(), self._folder_path(kvstore_spec)
+        documents = [
+            Expected(kvstore.store, kvstore.key(path + document)) for document in _DOCUMENTS
+        ]
         later: Future[Opened] = batch._later(begin, documents, opens=True)
         return later
 
     @staticmethod
-    def _folder_path(place: Place) -> str:
+    def _folder_path(kvstore_spec: Place) -> str:
         """Return the path as a folder."""
-        return place.path if not place.path or place.path.endswith("/") else f"{place.path}/"
+        return (
+            kvstore_spec.path
+            if not kvstore_spec.path or kvstore_spec.path.endswith("/")
+            else f"{kvstore_spec.path}/"
+        )
 
-    def _open_array(self, place: Place, view: IndexTransform | None, opening: Opening) -> Opened:
-        at, path, sharing = place._open(), self._folder_path(place), opening.sharing
-        store = at.store if sharing is None else sharing.through(at.store, at.store)
+    def _open_array(
+        self, kvstore_spec: Place, view: IndexTransform | None, opening: Opening
+    ) -> Opened:
+        kvstore, path, sharing = (
+            kvstore_spec._open(),
+            self._folder_path(kvstore_spec),
+            opening.sharing,
+        )
+        store = kvstore.store if sharing is None else sharing.through(kvstore.store, kvstore.store)
         for document, name in _DOCUMENTS.items():
-            if store.size(at.key(path + document)) is not None:
+            if store.size(kvstore.key(path + document)) is not None:
                 assert self._context is not None
-                found = self._format_spec(name).at(place, self._references, self._context)
-                return found.open(view, opening).result()
+                spec = self._format_spec(name).at(kvstore_spec, self._references, self._context)
+                return spec.open(view, opening).result()
         raise NotFoundError(
             f"there is no array that is known at {self._where()}: neither "
             f"{' nor '.join(map(repr, _DOCUMENTS))} is there",
@@ -143,12 +159,12 @@ class AutoSpec(PlacedSpec):
 
     def _format_spec(self, name: str) -> PlacedSpec:
         """Return the spec of a format with the same members, without a location."""
-        found = self._formats.get(name)
-        if found is None:
-            made = driver_spec(name).parse({}, self.schema).changed(self._rechecks)
-            assert isinstance(made, PlacedSpec)
-            found = self._formats[name] = made
-        return found
+        spec_of_format = self._formats.get(name)
+        if spec_of_format is None:
+            spec = driver_spec(name).parse({}, self.schema).changed(self._rechecks)
+            assert isinstance(spec, PlacedSpec)
+            spec_of_format = self._formats[name] = spec
+        return spec_of_format
 
 
 def _first_given(new: Any, old: Any) -> Any:

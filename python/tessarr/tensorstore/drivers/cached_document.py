@@ -31,8 +31,8 @@ class CachedDocument:
 
     __slots__ = ("__weakref__", "_last_read", "_lock", "kvstore")
 
-    def __init__(self, place: KvStore) -> None:
-        self.kvstore = place
+    def __init__(self, kvstore: KvStore) -> None:
+        self.kvstore = kvstore
         self._lock = allocate_lock()
         self._last_read = _empty_result()
 
@@ -53,17 +53,17 @@ class CachedDocument:
         """
         if transaction is not None:
             # A document that the transaction changed keeps it open, as in TensorStore.
-            found = self.kvstore.with_transaction(transaction)._look("", None, sharing)
-            return found.value if found.state == "value" else None
-        known = found = self._last_read
-        if not _is_fresh(known, since):
-            found = self.kvstore._look("", known.stamp.generation or None, sharing)
-            if found.state == "unspecified":
-                found = ReadResult(known.state, known.value, found.stamp)
+            result = self.kvstore.with_transaction(transaction)._look("", None, sharing)
+            return result.value if result.state == "value" else None
+        previous = result = self._last_read
+        if not _is_fresh(previous, since):
+            result = self.kvstore._look("", previous.stamp.generation or None, sharing)
+            if result.state == "unspecified":
+                result = ReadResult(previous.state, previous.value, result.stamp)
             with self._lock:
-                if self._last_read is known:  # else it was changed, perhaps after it was read
-                    self._last_read = found
-        return found.value if found.state == "value" else None
+                if self._last_read is previous:  # else it was changed, perhaps after it was read
+                    self._last_read = result
+        return result.value if result.state == "value" else None
 
     @property
     def expected(self) -> Expected:
@@ -82,7 +82,7 @@ class CachedDocument:
             transaction._staging.after(self._forget, in_any_case=True)
             self.kvstore.with_transaction(transaction)._change("", change)
             return
-        known, found = self._last_read, _empty_result()
+        previous, result = self._last_read, _empty_result()
         now, content = time.time(), b""
 
         def changed(current: bytes | None) -> bytes:
@@ -92,10 +92,10 @@ class CachedDocument:
 
         try:
             self.kvstore._change("", changed)
-            found = ReadResult("value", content, TimestampedStorageGeneration(b"", now))
+            result = ReadResult("value", content, TimestampedStorageGeneration(b"", now))
         finally:
             with self._lock:  # either of two simultaneous changes can be the last
-                self._last_read = found if self._last_read is known else _empty_result()
+                self._last_read = result if self._last_read is previous else _empty_result()
 
     def _forget(self) -> None:
         with self._lock:
@@ -107,5 +107,5 @@ def _empty_result() -> ReadResult:
     return ReadResult("unspecified", b"", TimestampedStorageGeneration(b"", -inf))
 
 
-def _is_fresh(found: ReadResult, since: float) -> bool:
-    return found.state != "unspecified" and found.stamp.time >= since
+def _is_fresh(result: ReadResult, since: float) -> bool:
+    return result.state != "unspecified" and result.stamp.time >= since

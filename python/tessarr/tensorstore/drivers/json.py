@@ -106,9 +106,9 @@ class JsonDriver(Driver):
     @property
     def kvstore(self) -> Any:
         """The document."""
-        place = self.opened_by._place
-        assert place is not None
-        return KvStore(place, place._open(), self._place.path, None)
+        kvstore_spec = self.opened_by._place
+        assert kvstore_spec is not None
+        return KvStore(kvstore_spec, kvstore_spec._open(), self._place.path, None)
 
     @property
     def url(self) -> str:
@@ -128,12 +128,12 @@ class JsonDriver(Driver):
             value = self._find_value(self._parse_document(content))
             check_finite(view)
             result = empty(view.domain.shape, np.dtype("O")) if out is None else out
-            for at in np.ndindex(result.shape):
-                result[at] = value
+            for position in np.ndindex(result.shape):
+                result[position] = value
             return result
 
-        at_once = transaction is None and self._document.is_known(self._since)
-        if scope.batch is None or at_once:
+        is_cached = transaction is None and self._document.is_known(self._since)
+        if scope.batch is None or is_cached:
             return start(work, scope.sharing)
 
         def begin(_: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
@@ -257,8 +257,8 @@ def split_pointer(pointer: str) -> tuple[str, ...]:
         return ()
     if not pointer.startswith("/"):
         raise ArgumentError(f'"json_pointer": {safe_repr(pointer)} does not begin with /')
-    rest = pointer.replace("~0", "").replace("~1", "")
-    if "~" in rest:
+    unescaped = pointer.replace("~0", "").replace("~1", "")
+    if "~" in unescaped:
         raise ArgumentError(f'"json_pointer": {safe_repr(pointer)} has a ~ without 0 or 1')
     steps = pointer[1:].split("/")
     return tuple(step.replace("~1", "/").replace("~0", "~") for step in steps)
@@ -275,17 +275,17 @@ class JsonSpec(PlacedSpec):
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec of JSON members."""
-        made = cls(Schema(dtype=_JSON, rank=0)._merged(schema))
-        made._check_parts()
-        made._take_place(members)
-        made._pointer = text(members.pop("json_pointer", ""), "json_pointer")
-        split_pointer(made._pointer)
-        made._mode = OpenMode(open=True)
-        made._references = References.parse(_RESOURCES, members)
-        made._recheck = recheck_of(
+        spec = cls(Schema(dtype=_JSON, rank=0)._merged(schema))
+        spec._check_parts()
+        spec._take_place(members)
+        spec._pointer = text(members.pop("json_pointer", ""), "json_pointer")
+        split_pointer(spec._pointer)
+        spec._mode = OpenMode(open=True)
+        spec._references = References.parse(_RESOURCES, members)
+        spec._recheck = recheck_of(
             members.pop("recheck_cached_data", "open"), "recheck_cached_data"
         )
-        return made
+        return spec
 
     def _constrain(self, options: Options) -> None:
         """Check constraints: they have nothing to add."""
@@ -305,23 +305,23 @@ class JsonSpec(PlacedSpec):
     ) -> tuple[Self, IndexTransform]:
         """Return the spec of an open value."""
         assert isinstance(driver, JsonDriver)
-        made = copy(driver.opened_by)
-        assert isinstance(made, cls)
-        assert made._place is not None
-        made._place = made._place._settled()
-        return made, view
+        spec = copy(driver.opened_by)
+        assert isinstance(spec, cls)
+        assert spec._place is not None
+        spec._place = spec._place._settled()
+        return spec, view
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
-        found: JSONObject = {}
+        members_json: JSONObject = {}
         if self._place is not None:
-            found["kvstore"] = self._place._json(naming, include_defaults=include_defaults)
-        found.update(self._references.json(naming, include_defaults=include_defaults))
+            members_json["kvstore"] = self._place._json(naming, include_defaults=include_defaults)
+        members_json.update(self._references.json(naming, include_defaults=include_defaults))
         if self._pointer or include_defaults:
-            found["json_pointer"] = self._pointer
+            members_json["json_pointer"] = self._pointer
         if self._recheck != "open" or include_defaults:
-            found["recheck_cached_data"] = self._recheck
-        return found
+            members_json["recheck_cached_data"] = self._recheck
+        return members_json
 
     def effective(self) -> Schema:
         """Return the complete schema."""
@@ -336,27 +336,27 @@ class JsonSpec(PlacedSpec):
 
     def _take_rechecks(self, options: Options) -> None:
         bounds = (options.recheck_metadata, options.recheck_data)
-        given = [one for one in bounds if one is not None]
-        if given:  # the document is both: the later bound holds
-            self._recheck = max(given, key=lambda one: bound_of(one, time.time()))
+        requested = [bound for bound in bounds if bound is not None]
+        if requested:  # the document is both: the later bound holds
+            self._recheck = max(requested, key=lambda bound: bound_of(bound, time.time()))
 
     def _suffix(self) -> str:
         return f"json:{quoted(self._pointer)}"
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Read nothing yet: the document need not exist."""
-        place = self._place
-        if place is None:
+        kvstore_spec = self._place
+        if kvstore_spec is None:
             raise ArgumentError("the spec has no kvstore: where the document is has to be said")
 
         def opened() -> Opened:
-            at = place._open()
+            kvstore = kvstore_spec._open()
             memory = memory_of(self._references.resource("cache_pool"))
-            where = (CachedDocument, at.store, at.key(place.path))
-            document = memory.find(where)
+            cache_key = (CachedDocument, kvstore.store, kvstore.key(kvstore_spec.path))
+            document = memory.find(cache_key)
             if document is None:
-                document = CachedDocument(KvStore(place, at, place.path, None))
-                memory.add(where, document)
+                document = CachedDocument(KvStore(kvstore_spec, kvstore, kvstore_spec.path, None))
+                memory.add(cache_key, document)
             since = bound_of(self._recheck, time.time())
             return Opened(JsonDriver(document, since, self._pointer, self), view)
 

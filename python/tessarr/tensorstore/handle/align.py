@@ -38,12 +38,13 @@ def match_dimensions(source: Sequence[str], target: Sequence[str]) -> list[int |
     if not any(source) or not any(target):
         first = len(target) - len(source)
         return [k + first if k + first >= 0 else None for k in range(len(source))]
-    places = {label: k for k, label in enumerate(target) if label}
-    left = [k for k, label in enumerate(target) if not label]
-    found = [
-        places.get(label) if label else left.pop() if left else None for label in reversed(source)
+    positions = {label: k for k, label in enumerate(target) if label}
+    unlabelled = [k for k, label in enumerate(target) if not label]
+    matches = [
+        positions.get(label) if label else unlabelled.pop() if unlabelled else None
+        for label in reversed(source)
     ]
-    return found[::-1]
+    return matches[::-1]
 
 
 def align_domain(source: IndexDomain, target: IndexDomain) -> IndexTransform:
@@ -60,17 +61,20 @@ def align_domain(source: IndexDomain, target: IndexDomain) -> IndexTransform:
         If they do not fit.
     """
     maps = []
-    met = match_dimensions(source.labels, target.labels)
-    for k, (at, dim) in enumerate(zip(met, source._dims, strict=True)):
-        if at is not None and target._dims[at].size == dim.size:
-            by = dim.inclusive_min - target._dims[at].inclusive_min
-            maps.append(OutputIndexMap._along(at, by))
+    matches = match_dimensions(source.labels, target.labels)
+    for k, (match, dim) in enumerate(zip(matches, source._dims, strict=True)):
+        if match is not None and target._dims[match].size == dim.size:
+            offset = dim.inclusive_min - target._dims[match].inclusive_min
+            maps.append(OutputIndexMap._along(match, offset))
         elif dim.size == 1:
             maps.append(OutputIndexMap._constant(dim.inclusive_min))
         else:
-            other = "none of" if at is None else f"dimension {at} {target._dims[at]} of"
+            counterpart = (
+                "none of" if match is None else f"dimension {match} {target._dims[match]} of"
+            )
             raise ArgumentError(
-                f"dimension {k} {dim} of the source meets {other} the target", kind="shape_mismatch"
+                f"dimension {k} {dim} of the source meets {counterpart} the target",
+                kind="shape_mismatch",
             )
     return IndexTransform._of(target, tuple(maps))
 
@@ -90,8 +94,8 @@ def broadcast_values(values: npt.NDArray[Any], target: IndexDomain) -> npt.NDArr
         return np.broadcast_to(values, shape)
     except ValueError:
         finite = all(dim.finite for dim in target._dims)
-        where = f"a domain of shape {shape}" if finite else f"{target}, which is not finite"
+        destination = f"a domain of shape {shape}" if finite else f"{target}, which is not finite"
         raise ArgumentError(
-            f"values of shape {values.shape} cannot be written to {where}",
+            f"values of shape {values.shape} cannot be written to {destination}",
             kind="shape_mismatch",
         ) from None

@@ -57,34 +57,34 @@ def check_conversion(source: DataType, target: DataType) -> None:
 @cache
 def _is_lossless(source: DataType, target: DataType) -> bool:
     """Return whether the target can hold every value of the source."""
-    one, other = _number_format(source), _number_format(target)
-    if one is None or (source.name, target.name) in _EQUIVALENT:
+    source_format, target_format = _number_format(source), _number_format(target)
+    if source_format is None or (source.name, target.name) in _EQUIVALENT:
         return (source.name, target.name) in _EQUIVALENT
-    if other is None:
+    if target_format is None:
         return target.name == "json"
     if "int" in source.name and "int" in target.name:
         return np.can_cast(source.dtype, target.dtype, "safe")
-    (kind, digits, least, most), (wider, more, lower, higher) = one, other
+    (kind, digits, least, most), (wider, more, lower, higher) = source_format, target_format
     return kind <= wider and digits <= more and least >= lower and most <= higher
 
 
-def _number_format(of: DataType) -> tuple[int, int, int, int] | None:
+def _number_format(data_type: DataType) -> tuple[int, int, int, int] | None:
     """Return the number kind, significant digits and exponent range of a data type.
 
     None for data types other than numbers.
     """
-    if of.name == "bool":
+    if data_type.name == "bool":
         return 0, 0, 0, 0
-    few = of.dtype.isbuiltin == 2  # of few bits
-    tables: Any = import_module("ml_dtypes") if few else np
-    if "int" in of.name:
-        digits = int(tables.iinfo(of.dtype).max).bit_length()
+    is_small = data_type.dtype.isbuiltin == 2  # of few bits
+    tables: Any = import_module("ml_dtypes") if is_small else np
+    if "int" in data_type.name:
+        digits = int(tables.iinfo(data_type.dtype).max).bit_length()
         return 1, digits, 0, digits
-    if "float" in of.name or "complex" in of.name:
-        found = tables.finfo(of.dtype)
-        kind = 3 if "complex" in of.name else 2
-        power = found.nmant == 0  # whose least is one that others have with fewer digits
-        return kind, found.nmant + 1, int(found.minexp) + power, int(found.maxexp)
+    if "float" in data_type.name or "complex" in data_type.name:
+        info = tables.finfo(data_type.dtype)
+        kind = 3 if "complex" in data_type.name else 2
+        power = info.nmant == 0  # whose least is one that others have with fewer digits
+        return kind, info.nmant + 1, int(info.minexp) + power, int(info.maxexp)
     return None
 
 
@@ -106,8 +106,8 @@ def start_copy(source: TensorStore, target: TensorStore) -> WriteFutures:
     if source.dtype != target.dtype:
         view = view.astype(target.dtype)
     shared = source._driver.storage_ids() & target._driver.storage_ids()
-    alike = shared == source._driver.storage_ids() == target._driver.storage_ids()
-    whole = bool(shared) and not (alike and _are_disjoint(source._view, target._view))
+    have_same_storage = shared == source._driver.storage_ids() == target._driver.storage_ids()
+    whole = bool(shared) and not (have_same_storage and _are_disjoint(source._view, target._view))
     out = None if whole or source.dtype != target.dtype else _writable_elements(target)
     if out is not None:
         done = converted(view.read(out=out), lambda _: None)
@@ -145,11 +145,11 @@ def _copy_parts(
             write()
     while reads:
         write()
-    for one in writes:
-        one.copy.result()
+    for pending in writes:
+        pending.copy.result()
     read.set_result(None)
-    for one in writes:
-        one.result()
+    for pending in writes:
+        pending.result()
 
 
 def _read_part(part: TensorStore, *, lies: bool) -> Future[npt.NDArray[Any]]:
@@ -166,19 +166,19 @@ def _writable_elements(target: TensorStore) -> npt.NDArray[Any] | None:
     if values is None:
         return None
     view = target._view
-    if any(one.index_array is not None for one in view.output):
+    if any(index_map.index_array is not None for index_map in view.output):
         return None
-    found = select_elements(values, view._as_view())
+    elements = select_elements(values, view._as_view())
     repeated = any(
-        step == 0 and size > 1 for step, size in zip(found.strides, found.shape, strict=True)
+        step == 0 and size > 1 for step, size in zip(elements.strides, elements.shape, strict=True)
     )
-    return None if repeated or found.dtype != target.dtype.dtype else found
+    return None if repeated or elements.dtype != target.dtype.dtype else elements
 
 
-def _are_disjoint(one: IndexTransform, other: IndexTransform) -> bool:
+def _are_disjoint(first: IndexTransform, second: IndexTransform) -> bool:
     """Return whether two views of the same dimensions certainly share no element."""
-    return one.output_rank == other.output_rank and any(
-        a[1] <= b[0] or b[1] <= a[0] for a, b in zip(extents(one), extents(other), strict=True)
+    return first.output_rank == second.output_rank and any(
+        a[1] <= b[0] or b[1] <= a[0] for a, b in zip(extents(first), extents(second), strict=True)
     )
 
 
@@ -199,19 +199,21 @@ def _split_domain(target: TensorStore) -> Iterator[IndexDomain]:
 
 
 def _split_dimension(dim: Dim, step: int) -> list[Dim]:
-    found = []
-    at = dim.inclusive_min
-    while at < dim.exclusive_max:
-        end = min((at // step + 1) * step, dim.exclusive_max)
-        found.append(Dim._of(at, end, dim.label))
-        at = end
-    return found
+    parts = []
+    start = dim.inclusive_min
+    while start < dim.exclusive_max:
+        end = min((start // step + 1) * step, dim.exclusive_max)
+        parts.append(Dim._of(start, end, dim.label))
+        start = end
+    return parts
 
 
 def _chunk_lengths(target: TensorStore) -> list[int]:
     """Return for each dimension of a view how long chunks are that are written as a whole."""
-    found = [1] * target.rank
-    for one, length in zip(target._view.output, target._driver.write_chunk_shape, strict=True):
-        if one.input_dimension is not None and one._factor:
-            found[one.input_dimension] = max(1, length // abs(one._factor))
-    return found
+    lengths = [1] * target.rank
+    for index_map, length in zip(
+        target._view.output, target._driver.write_chunk_shape, strict=True
+    ):
+        if index_map.input_dimension is not None and index_map._factor:
+            lengths[index_map.input_dimension] = max(1, length // abs(index_map._factor))
+    return lengths

@@ -57,8 +57,8 @@ _new_spec: Final = Spec._of  # cached: binding a class method is slow
 _PICKLED_COUNT: Final = 5  # the spec, its context, the mode, and the two parts of the view
 
 
-def _build_statistics(found: tuple[bool | None, bool | None]) -> StorageStatistics:
-    return StorageStatistics(not_stored=found[0], fully_stored=found[1])
+def _build_statistics(stored: tuple[bool | None, bool | None]) -> StorageStatistics:
+    return StorageStatistics(not_stored=stored[0], fully_stored=stored[1])
 
 
 class TensorStore(HandleProperties):
@@ -87,8 +87,8 @@ class TensorStore(HandleProperties):
     def __new__(cls, *pickled: Any) -> TensorStore:  # noqa: PYI034
         if len(pickled) != _PICKLED_COUNT:
             raise TypeError("a TensorStore is made by open")
-        json, beside, mode, *plain = pickled
-        return _reopen(Spec(json), beside, IndexTransform._of_view(View.restored(*plain)), mode)
+        json, context, mode, *plain = pickled
+        return _reopen(Spec(json), context, IndexTransform._of_view(View.restored(*plain)), mode)
 
     # Indexing
 
@@ -134,10 +134,10 @@ class TensorStore(HandleProperties):
 
     def _kvstore(self) -> Any:
         """Return the key-value store of the array, or None; `kvstore` returns copies of it."""
-        found = self._driver.kvstore
-        if found is None or self._transaction is None:
-            return found
-        return found.with_transaction(self._transaction)
+        kvstore = self._driver.kvstore
+        if kvstore is None or self._transaction is None:
+            return kvstore
+        return kvstore.with_transaction(self._transaction)
 
     @property
     def base(self) -> TensorStore | None:
@@ -150,10 +150,10 @@ class TensorStore(HandleProperties):
         >>> store.astype(ts.int8).base.dtype, store.base
         (dtype("float64"), None)
         """
-        found: TensorStore | None = self._driver.base_of(self._view)
-        if found is None:
+        base: TensorStore | None = self._driver.base_of(self._view)
+        if base is None:
             return None
-        return build_handle(found._driver, found._view, self._mode, self._transaction)
+        return build_handle(base._driver, base._view, self._mode, self._transaction)
 
     # Reading and writing
 
@@ -230,16 +230,16 @@ class TensorStore(HandleProperties):
         if order not in {"C", "F"}:
             raise TypeError(f"order {safe_repr(order)} is not 'C' or 'F'")
         scope = self._scope(batch)
-        waits = scope.batch
-        due = [] if waits is None else self._driver.stale_documents(scope)
-        if waits is not None and due:
+        pending_batch = scope.batch
+        stale = [] if pending_batch is None else self._driver.stale_documents(scope)
+        if pending_batch is not None and stale:
             # a read that waits for a batch holds no reference to it
-            alone = scope._replace(batch=None)
+            without_batch = scope._replace(batch=None)
 
             def begin(read_group: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
-                return self._read(order, out, alone.for_read_group(read_group, sharing))
+                return self._read(order, out, without_batch.for_read_group(read_group, sharing))
 
-            read = partial(waits._later, begin, due, reads=True)
+            read = partial(pending_batch._later, begin, stale, reads=True)
             return run_in_transaction(self._transaction, read)
         if self._transaction is None:
             return self._read(order, out, scope)
@@ -466,9 +466,9 @@ class TensorStore(HandleProperties):
         expands = as_flag(expand_only, "expand_only")
         shrinks = as_flag(shrink_only, "shrink_only")
         try:
-            for given in bounds:
-                if given is not None and len(given) != self.rank:
-                    raise ArgumentError(f"{len(given)} bounds for {self.rank} dimensions")
+            for side in bounds:
+                if side is not None and len(side) != self.rank:
+                    raise ArgumentError(f"{len(side)} bounds for {self.rank} dimensions")
             if "w" not in self._mode:
                 raise ReadOnlyError("this was opened for reading only: resizing is refused")
             if not self._driver.resizable:
@@ -589,10 +589,10 @@ class TensorStore(HandleProperties):
         retains = as_flag(retain_context, "retain_context")
         unbinds = as_flag(unbind_context, "unbind_context")
         minimal = as_flag(minimal_spec, "minimal_spec")
-        made = self._spec(minimal=minimal, bound=retains or unbinds)
+        spec = self._spec(minimal=minimal, bound=retains or unbinds)
         if keywords:
-            made.update(**keywords)
-        return made._unbound() if unbinds else made
+            spec.update(**keywords)
+        return spec._unbound() if unbinds else spec
 
     def _spec(self, *, minimal: bool = False, bound: bool = True) -> Spec:
         """Return the spec; with `bound`, it has the resources of this handle."""
@@ -687,14 +687,16 @@ def build_handle(
         view = driver.full_view
     if mode is None:
         mode = "r" * driver.readable + "w" * driver.writable
-    made = _new_handle(TensorStore, driver, view, mode, transaction)
-    made._layout = None
-    return made
+    result = _new_handle(TensorStore, driver, view, mode, transaction)
+    result._layout = None
+    return result
 
 
-def _read_bounds(given: Iterable[int | None] | None) -> tuple[int | None, ...] | None:
+def _read_bounds(bounds: Iterable[int | None] | None) -> tuple[int | None, ...] | None:
     return (
-        None if given is None else tuple(one if one is None else as_integer(one) for one in given)
+        None
+        if bounds is None
+        else tuple(bound if bound is None else as_integer(bound) for bound in bounds)
     )
 
 

@@ -229,17 +229,17 @@ class HandleProperties(HandleBase, Indexable):
         >>> store.chunk_layout.read_chunk.shape, store.T.chunk_layout.write_chunk.shape
         ((4, 5), (20, 8))
         """
-        found: ChunkLayout | None = self._driver.chunk_layout
-        if found is None:
+        layout: ChunkLayout | None = self._driver.chunk_layout
+        if layout is None:
             return ChunkLayout(rank=self.rank)
-        return ChunkLayout._of(self._view_layout(found._constraints))
+        return ChunkLayout._of(self._view_layout(layout._constraints))
 
     def _view_layout(self, whole: LayoutConstraints) -> LayoutConstraints:
         """Return the driver's constraints, propagated through the view; cached."""
-        found = self._layout
-        if found is None or found[0] is not whole:
-            found = self._layout = whole, layout_through(whole, self._view)
-        return found[1]
+        cached = self._layout
+        if cached is None or cached[0] is not whole:
+            cached = self._layout = whole, layout_through(whole, self._view)
+        return cached[1]
 
     @property
     def codec(self) -> CodecSpec | None:
@@ -254,8 +254,8 @@ class HandleProperties(HandleBase, Indexable):
         >>> ts.array([1]).codec is None
         True
         """
-        found: CodecSpec | None = self._driver.codec
-        return found
+        codec: CodecSpec | None = self._driver.codec
+        return codec
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
@@ -269,10 +269,10 @@ class HandleProperties(HandleBase, Indexable):
         >>> store.fill_value, store.read().result()
         (array(7, dtype=int8), array([7, 7, 7], dtype=int8))
         """
-        found = self._driver.fill_value
-        if found is None or not found.ndim:
-            return found
-        return array_through(found, self._view, self._driver.domain)
+        fill = self._driver.fill_value
+        if fill is None or not fill.ndim:
+            return fill
+        return array_through(fill, self._view, self._driver.domain)
 
     @property
     def dimension_units(self) -> Units:

@@ -34,30 +34,30 @@ def convert_source(source: Any, data_type: DataType, rank: int) -> npt.NDArray[A
     TypeError
         If NumPy does not cast the array's type safely, or an element is not text or bytes.
     """
-    wanted = data_type.dtype
-    if wanted.kind == "O":
+    target = data_type.dtype
+    if target.kind == "O":
         return _object_array(source, data_type, rank)
-    if type(source) is np.ndarray and source.dtype == wanted:
+    if type(source) is np.ndarray and source.dtype == target:
         return source
     if has_dtype(source):
         values: npt.NDArray[Any] = np.asarray(source)
         if rank:  # without dimensions, the cast error has precedence
             _check_rank(values, rank)
-        if values.dtype != wanted:
-            values = values.astype(wanted, casting="safe")
+        if values.dtype != target:
+            values = values.astype(target, casting="safe")
     else:
-        values = as_array(source, wanted)
+        values = as_array(source, target)
     return values
 
 
 def _object_array(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
-    given = np.asarray(source) if has_dtype(source) else source  # also masked arrays
+    array = np.asarray(source) if has_dtype(source) else source  # also masked arrays
     if data_type.name == "json":
-        values = to_objects(given, rank)
+        values = to_objects(array, rank)
         # Without dimensions, an array is one element: nested lists of JSON.
         return values if rank or not values.ndim else to_objects(values.tolist(), rank)
     # Lists nest as deep as the rank; without dimensions, as deep as they are.
-    values = to_objects(given, rank or _MAX_DEPTH).astype("O", copy=False)
+    values = to_objects(array, rank or _MAX_DEPTH).astype("O", copy=False)
     _check_rank(values, rank)
     # None would be stored as an empty element, and memory would keep subclasses.
     if set(map(type, values.flat)) <= {data_type.type}:
@@ -72,7 +72,7 @@ def _check_rank(values: npt.NDArray[Any], rank: int) -> None:
         )
 
 
-def as_array(source: Any, wanted: np.dtype[Any] | None) -> npt.NDArray[Any]:
+def as_array(source: Any, data_type: np.dtype[Any] | None) -> npt.NDArray[Any]:
     """Return the value as a NumPy array; None leaves the data type to NumPy.
 
     Raises
@@ -81,8 +81,8 @@ def as_array(source: Any, wanted: np.dtype[Any] | None) -> npt.NDArray[Any]:
         If the value does not fit the data type.
     """
     try:
-        return np.asarray(source, dtype=wanted)
+        return np.asarray(source, dtype=data_type)
     except (ValueError, OverflowError) as error:
-        made = TooLargeError if isinstance(error, OverflowError) else ArgumentError
-        what = f"cannot convert the value to {'an array' if wanted is None else wanted}"
-        raise made(f"{what}: {error}", kind="cannot_cast") from error
+        error_class = TooLargeError if isinstance(error, OverflowError) else ArgumentError
+        message = f"cannot convert the value to {'an array' if data_type is None else data_type}"
+        raise error_class(f"{message}: {error}", kind="cannot_cast") from error

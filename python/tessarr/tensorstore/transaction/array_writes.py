@@ -75,28 +75,28 @@ class StagedArrays:
 
     def entries(self) -> list[StagedArray]:
         """Return the write buffers of all arrays."""
-        return [kept for here in self._entries.values() for kept in here]
+        return [entry for entries in self._entries.values() for entry in entries]
 
     def close(self) -> None:
         """Refuse further writes."""
-        for kept in self.entries():
-            kept.overlay.close()
+        for entry in self.entries():
+            entry.overlay.close()
 
     def clear(self) -> None:
         """Discard all changes."""
-        for kept in self.entries():
-            kept.overlay.clear()
+        for entry in self.entries():
+            entry.overlay.clear()
         self._entries.clear()
         self._metadata.clear()
 
     def work_bytes(self) -> int | None:
         """Return the equivalent number of bytes without codecs to store; None if unknown."""
         work = 0
-        for kept in self.entries():
-            if not kept.array._is_native:
+        for entry in self.entries():
+            if not entry.array._is_native:
                 return None
-            encoded = max(kept.overlay.nbytes, kept.chunk_bytes)
-            work += encoded * _CODEC_SLOWDOWN if kept.with_codecs else encoded
+            encoded = max(entry.overlay.nbytes, entry.chunk_bytes)
+            work += encoded * _CODEC_SLOWDOWN if entry.with_codecs else encoded
         return work
 
     # Elements
@@ -113,25 +113,25 @@ class StagedArrays:
         only
             A stage that caches no reads; a caching stage replaces it.
         """
-        kept = self._find(stage, array)
-        if kept is None:
-            place = stage.number, metadata_key(array)
-            if place not in self._metadata and stage.replaces(place[1]):
-                self._replaced.add(place)
+        entry = self._find(stage, array)
+        if entry is None:
+            metadata_id = stage.number, metadata_key(array)
+            if metadata_id not in self._metadata and stage.replaces(metadata_id[1]):
+                self._replaced.add(metadata_id)
             overlay, size = Overlay(), array._meta.chunk_spec.size_bytes
-            coded = bool(array._codec_roles.compressors or array._codec_roles.shard_codecs)
-            kept = StagedArray(overlay, buffer_writes(array, stage, overlay), size, coded)
-            self._entries.setdefault((stage.number, array._path), []).append(kept)
-        if kept.array._store is only and stage is not only:
-            kept.array = buffer_writes(kept.array, stage, kept.overlay)
-        same = kept.array._meta is array._meta and kept.array._store is stage
-        return kept.array if same else buffer_writes(array, stage, kept.overlay)
+            has_codecs = bool(array._codec_roles.compressors or array._codec_roles.shard_codecs)
+            entry = StagedArray(overlay, buffer_writes(array, stage, overlay), size, has_codecs)
+            self._entries.setdefault((stage.number, array._path), []).append(entry)
+        if entry.array._store is only and stage is not only:
+            entry.array = buffer_writes(entry.array, stage, entry.overlay)
+        same = entry.array._meta is array._meta and entry.array._store is stage
+        return entry.array if same else buffer_writes(array, stage, entry.overlay)
 
     def _find(self, stage: StagedStore, array: Array) -> StagedArray | None:
         """Return the write buffer with the chunks of an array."""
-        for kept in self._entries.get((stage.number, array._path), ()):
-            if _have_same_chunks(kept.array._meta, array._meta):
-                return kept
+        for entry in self._entries.get((stage.number, array._path), ()):
+            if _have_same_chunks(entry.array._meta, array._meta):
+                return entry
         return None
 
     def resize_lock(self, stage: StagedStore, key: str) -> RLock:
@@ -145,33 +145,35 @@ class StagedArrays:
         """Return the write buffer of an array, with the array's current metadata."""
         with self._lock:
             stage = staged_store(array)
-            kept = self._find(stage, array)
-            assert kept is not None
-            kept.array = buffer_writes(array, stage, kept.overlay)
-            return kept
+            entry = self._find(stage, array)
+            assert entry is not None
+            entry.array = buffer_writes(array, stage, entry.overlay)
+            return entry
 
     def _in_stage(self, stage: StagedStore) -> list[StagedArray]:
-        some = (here for (number, _), here in self._entries.items() if number == stage.number)
-        return [kept for here in some for kept in here]
+        groups = (
+            entries for (number, _), entries in self._entries.items() if number == stage.number
+        )
+        return [entry for entries in groups for entry in entries]
 
     def stage_chunks(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Stage the writes to chunks with keys in a range."""
-        for kept in self._in_stage(stage):
-            buffer_writes(kept.array, stage, kept.overlay)._store_kept(first, last)
+        for entry in self._in_stage(stage):
+            buffer_writes(entry.array, stage, entry.overlay)._store_kept(first, last)
 
     def forget(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Discard writes to chunks in a range of keys, and metadata documents in it."""
-        for kept in self._in_stage(stage):
-            kept.array._forget_kept(first, last)
+        for entry in self._in_stage(stage):
+            entry.array._forget_kept(first, last)
         self.replace(stage, first, last)
         for key in forget_keys(self._metadata, stage, first, last):
-            for kept in self._entries.get((stage.number, key.rpartition("/")[0]), ()):
-                kept.overlay.unbound()
+            for entry in self._entries.get((stage.number, key.rpartition("/")[0]), ()):
+                entry.overlay.unbound()
 
     def replace(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Mark metadata documents in a range of keys as replaced: the next use reads them again."""
-        for kept in self._in_stage(stage):
-            key = metadata_key(kept.array)
+        for entry in self._in_stage(stage):
+            key = metadata_key(entry.array)
             if _is_in_range(key, first, last):
                 self._replaced.add((stage.number, key))
 
@@ -225,21 +227,21 @@ class StagedArrays:
             The new length along each resized axis; the write buffer drops chunks beyond it.
         """
         with self._lock:
-            place = staged_store(array).number, key
-            before = self._metadata.get(place)
+            metadata_id = staged_store(array).number, key
+            before = self._metadata.get(metadata_id)
             if before is None:
-                made = _StagedMetadata(array._meta, known, (change,))
+                staged = _StagedMetadata(array._meta, known, (change,))
             elif before.known is None:
-                made = _StagedMetadata(array._meta)
+                staged = _StagedMetadata(array._meta)
             else:
-                made = _StagedMetadata(array._meta, known, (*before.changes, change))
-            self._metadata[place] = made
+                staged = _StagedMetadata(array._meta, known, (*before.changes, change))
+            self._metadata[metadata_id] = staged
             array._trim_kept(ends)
 
     def is_new(self, stage: StagedStore, key: str) -> bool:
         """Return whether the transaction created a document, whatever the store has."""
-        made = self._metadata.get((stage.number, key))
-        return made is not None and made.known is None
+        staged = self._metadata.get((stage.number, key))
+        return staged is not None and staged.known is None
 
     def has_staged_metadata(self, stage: StagedStore, key: str) -> bool:
         """Return whether the transaction changed a document, and did not replace it since."""
@@ -258,39 +260,39 @@ class StagedArrays:
         if not self._metadata:
             return None
         with self._lock:
-            made = self._metadata.get((stage.number, key))
-            if made is not None and made.known is not None and made.known is not known:
+            staged = self._metadata.get((stage.number, key))
+            if staged is not None and staged.known is not None and staged.known is not known:
                 shape = known.shape
-                for change in made.changes:
+                for change in staged.changes:
                     shape = change(shape)
-                made = _StagedMetadata(reshape_meta(known, shape), known, made.changes)
-                self._metadata[stage.number, key] = made
-            return None if made is None else made.meta
+                staged = _StagedMetadata(reshape_meta(known, shape), known, staged.changes)
+                self._metadata[stage.number, key] = staged
+            return None if staged is None else staged.meta
 
 
 def _overlay_store(
-    stage: StagedStore, some: list[StagedArray], first: bytes = b"", last: bytes = b""
+    stage: StagedStore, entries: list[StagedArray], first: bytes = b"", last: bytes = b""
 ) -> StagedStore:
-    written = [kept for kept in some if kept.overlay]
+    written = [entry for entry in entries if entry.overlay]
     if not written:
         return stage
-    made = StagedStore(stage, False)
-    for kept in written:
-        buffer_writes(kept.array, made, kept.overlay)._store_kept(first, last, stays=True)
-    return made
+    overlay = StagedStore(stage, False)
+    for entry in written:
+        buffer_writes(entry.array, overlay, entry.overlay)._store_kept(first, last, stays=True)
+    return overlay
 
 
 def forget_keys(
-    known: dict[tuple[int, str], Any], stage: StagedStore, first: bytes, last: bytes
+    mapping: dict[tuple[int, str], Any], stage: StagedStore, first: bytes, last: bytes
 ) -> list[str]:
     """Remove the keys of a stage in a range; an empty `last` means no end.
 
     Return the removed keys.
     """
-    here = [key for number, key in list(known) if number == stage.number]
-    gone = [key for key in here if _is_in_range(key, first, last)]
+    keys = [key for number, key in list(mapping) if number == stage.number]
+    gone = [key for key in keys if _is_in_range(key, first, last)]
     for key in gone:
-        del known[stage.number, key]
+        del mapping[stage.number, key]
     return gone
 
 
@@ -310,6 +312,9 @@ def _is_in_range(key: str, first: bytes, last: bytes) -> bool:
     return first <= key.encode() and (not last or key.encode() < last)
 
 
-def _have_same_chunks(one: ArrayMeta, other: ArrayMeta) -> bool:
+def _have_same_chunks(first: ArrayMeta, second: ArrayMeta) -> bool:
     """Return whether two arrays have the same chunks, apart from their shapes."""
-    return one is other or replace(one, shape=other.shape, attributes=other.attributes) == other
+    return (
+        first is second
+        or replace(first, shape=second.shape, attributes=second.attributes) == second
+    )

@@ -178,31 +178,31 @@ class Staging:
                 key=unmet,
             )
         arrays = () if self._arrays is None else self._arrays.entries()
-        written = [kept for kept in arrays if kept.overlay]
+        written = [entry for entry in arrays if entry.overlay]
         direct = not self._atomic and not self._repeatable
-        for kept in written:
-            stage = staged_store(kept.array)
+        for entry in written:
+            stage = staged_store(entry.array)
             if not direct:
                 settling = (
                     stage if self._read_cache is None else self._read_cache.chunk_stage(stage)
                 )
-                buffer_writes(kept.array, settling, kept.overlay)._store_kept()
+                buffer_writes(entry.array, settling, entry.overlay)._store_kept()
             elif stage.changes():
                 # Chunks written over staged keys are committed as keys.
-                buffer_writes(kept.array, stage, kept.overlay)._store_kept(over=stage)
+                buffer_writes(entry.array, stage, entry.overlay)._store_kept(over=stage)
         if self._atomic:
             self.check_single_target()
         again = self._changes and not self._repeatable
         for stage in self._list_stages():
-            found = self._committing_stage(stage).commit(
+            conflict = self._committing_stage(stage).commit(
                 self._atomic, partial(self._redo_changes, stage) if again else None
             )
-            if found is not None:
-                raise _commit_error(found)
-        for kept in written:
-            if kept.overlay:
+            if conflict is not None:
+                raise _commit_error(conflict)
+        for entry in written:
+            if entry.overlay:
                 buffer_writes(
-                    kept.array, self._target_store(kept.array), kept.overlay
+                    entry.array, self._target_store(entry.array), entry.overlay
                 )._store_kept()
         for others in self._other_changes.values():
             others.commit()
@@ -254,27 +254,27 @@ class Staging:
         if self._closed_reason is not None:
             raise ArgumentError(f"Transaction not open ({self._closed_reason})")
 
-    def store(self, store: Store, place: Store) -> StagedStore:
+    def store(self, store: Store, location: Store) -> StagedStore:
         """Return the stage of a location, with reads through `store`, a wrapper of it."""
         with self._lock:
-            return self._cached_stage(self._stage(place), store, place, _NOW)
+            return self._cached_stage(self._stage(location), store, location, _NOW)
 
     def _stage(self, store: Store) -> StagedStore:
         """Return the stage for keys of a store."""
         if self._closed_reason is not None:
             self.check()
-        place = store.asked if type(store) is PooledCacheStore else store
-        found = self._stages.get(place)
-        if found is None:
-            below = place
+        location = store.asked if type(store) is PooledCacheStore else store
+        stage = self._stages.get(location)
+        if stage is None:
+            below = location
             if type(store) is PooledCacheStore and not self._atomic:
                 # It also caches committed values.
                 below = store.fresh(_NOW if self._repeatable else None)
-            made = StagedStore(below, self._repeatable, self._transaction)
-            found = self._stages.setdefault(place, made)
+            new_stage = StagedStore(below, self._repeatable, self._transaction)
+            stage = self._stages.setdefault(location, new_stage)
             if type(store) is PooledCacheStore:
-                self._open_read_cache.register_pools(found, store)
-        return found
+                self._open_read_cache.register_pools(stage, store)
+        return stage
 
     @property
     def _open_read_cache(self) -> TransactionReadCache:
@@ -286,17 +286,17 @@ class Staging:
         return self._read_cache
 
     def _cached_stage(
-        self, stage: StagedStore, store: Store, place: Store, since: float
+        self, stage: StagedStore, store: Store, location: Store, since: float
     ) -> StagedStore:
         """Return a stage with the same changes that reads through `store` or a cache."""
-        if type(place) is MemoryStore and store is place:
+        if type(location) is MemoryStore and store is location:
             return stage
-        return self._open_read_cache.array(stage, store, place, since)
+        return self._open_read_cache.array(stage, store, location, since)
 
     def has_part_of(self, store: Store) -> bool:
         """Return whether the transaction has a stage for a store."""
-        place = store.asked if type(store) is PooledCacheStore else store
-        return self._closed_reason is None and place in self._stages
+        location = store.asked if type(store) is PooledCacheStore else store
+        return self._closed_reason is None and location in self._stages
 
     # Keys
 
@@ -445,7 +445,7 @@ class Staging:
     def array(
         self,
         array: Array,
-        place: Store | None = None,
+        location: Store | None = None,
         since: float = _NOW,
         *,
         reads: bool = True,
@@ -464,11 +464,11 @@ class Staging:
             Whether the array is read; only then its reads are cached.
         """
         store = array._store
-        place = store if place is None else place
+        location = store if location is None else location
         with self._lock:
-            only = self._stage(place)
-            writes_only = store is place and not reads
-            stage = only if writes_only else self._cached_stage(only, store, place, since)
+            only = self._stage(location)
+            writes_only = store is location and not reads
+            stage = only if writes_only else self._cached_stage(only, store, location, since)
             return self.arrays.add(stage, array, only=only)
 
     def remembers(self, array: Array) -> bool:
@@ -478,9 +478,9 @@ class Staging:
             return True
         return all(stage is not only for only in self._list_stages())
 
-    def watch(self, begun: Future[Any]) -> None:
+    def watch(self, future: Future[Any]) -> None:
         """Invalidate caches if an operation finds that a read does not repeat."""
-        begun.add_done_callback(self._invalidate_on_conflict)
+        future.add_done_callback(self._invalidate_on_conflict)
 
     def _invalidate_on_conflict(self, done: Future[Any]) -> None:
         if not done.cancelled() and isinstance(done.exception(), ConflictError):
@@ -496,10 +496,10 @@ class Staging:
         """Return the staged changes of a driver; `make` creates them."""
         with self._lock:
             self.check()
-            found = self._other_changes.get(key)
-            if found is None:
-                found = self._other_changes[key] = make()
-            return found
+            changes = self._other_changes.get(key)
+            if changes is None:
+                changes = self._other_changes[key] = make()
+            return changes
 
     def after(self, call: Callable[[], object], *, in_any_case: bool = False) -> None:
         """Call a function after the commit; with `in_any_case` also after a failed one."""
@@ -511,15 +511,15 @@ def _key_range(key: str) -> tuple[bytes, bytes]:
     return key.encode(), key.encode() + b"\0"
 
 
-def _commit_error(found: int | str) -> ArgumentError | ConflictError:
+def _commit_error(conflict: int | str) -> ArgumentError | ConflictError:
     """Return the error of a commit: too many keys for an atomic change, or a conflict."""
-    if isinstance(found, int):
+    if isinstance(conflict, int):
         return ArgumentError(
-            f"Cannot write {found} keys as single atomic transaction: that can be done "
+            f"Cannot write {conflict} keys as single atomic transaction: that can be done "
             "in memory and in SQLite; nothing was changed"
         )
     return ConflictError(
-        f'ABORTED: Error writing "{found}": Generation mismatch: others changed it '
+        f'ABORTED: Error writing "{conflict}": Generation mismatch: others changed it '
         "after this transaction had read it; do everything again",
-        key=found,
+        key=conflict,
     )

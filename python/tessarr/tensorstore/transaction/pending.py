@@ -46,14 +46,14 @@ class PendingOperations:
         """
         future = None
         try:
-            made = begin()
-            future = made.commit if isinstance(made, WriteFutures) else made
+            result = begin()
+            future = result.commit if isinstance(result, WriteFutures) else result
         finally:
             self._add(future)
-        if made.done():
-            return made
-        apart: F = _detach(made)
-        return apart
+        if result.done():
+            return result
+        detached: F = _detach(result)
+        return detached
 
     def _add(self, future: Future[Any] | None) -> None:
         with self._lock:
@@ -101,12 +101,12 @@ class PendingOperations:
             future.force()
 
 
-def _detach(made: Any) -> Any:
+def _detach(result: Any) -> Any:
     """Return futures with the same results that can be cancelled independently."""
-    if not isinstance(made, WriteFutures):
-        return converted(made, _return_value)
-    commit = converted(made.commit, _return_value)
-    copy = commit if made.copy is made.commit else converted(made.copy, _return_value)
+    if not isinstance(result, WriteFutures):
+        return converted(result, _return_value)
+    commit = converted(result.commit, _return_value)
+    copy = commit if result.copy is result.commit else converted(result.copy, _return_value)
     return WriteFutures._of(copy, commit)
 
 

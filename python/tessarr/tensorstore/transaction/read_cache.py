@@ -58,7 +58,7 @@ class TransactionReadCache:
 
     # Stages
 
-    def array(self, stage: StagedStore, store: Store, place: Store, since: float) -> StagedStore:
+    def array(self, stage: StagedStore, store: Store, location: Store, since: float) -> StagedStore:
         """Return the stage for an array.
 
         Parameters
@@ -71,23 +71,23 @@ class TransactionReadCache:
             The time from which cached chunks count as fresh, in seconds since 1970.
         """
         number = stage.number
-        found = self._views.get((number, id(store), since))
-        if found is None:
-            view, pools = self._stage_over(stage, store, place, since), _find_pools(store)
+        cached = self._views.get((number, id(store), since))
+        if cached is None:
+            view, pools = self._stage_over(stage, store, location, since), _find_pools(store)
             if view is not stage and (pools or number not in self._last_stores):
-                self._last_stores[number] = store, place
+                self._last_stores[number] = store, location
                 self._keys.pop(number, None)
             self._add_pools(number, pools)
-            found = self._views[number, id(store), since] = store, view
-        return found[1]
+            cached = self._views[number, id(store), since] = store, view
+        return cached[1]
 
     def keys(self, stage: StagedStore) -> StagedStore:
         """Return the stage for keys, which compares cached values with the store."""
         number = stage.number
-        found, last = self._keys.get(number), self._last_stores.get(number)
-        if found is None and last is not None:
-            found = self._keys[number] = self._stage_over(stage, *last, _NOW, caches=True)
-        return found or stage
+        keys_stage, last = self._keys.get(number), self._last_stores.get(number)
+        if keys_stage is None and last is not None:
+            keys_stage = self._keys[number] = self._stage_over(stage, *last, _NOW, caches=True)
+        return keys_stage or stage
 
     def chunk_stage(self, stage: StagedStore) -> StagedStore:
         """Return the stage for chunks at commit.
@@ -100,15 +100,21 @@ class TransactionReadCache:
         return self._stage_over(stage, *last, self._began, caches=True)
 
     def _stage_over(
-        self, stage: StagedStore, store: Store, place: Store, since: float, *, caches: bool = False
+        self,
+        stage: StagedStore,
+        store: Store,
+        location: Store,
+        since: float,
+        *,
+        caches: bool = False,
     ) -> StagedStore:
         """Return a stage over a cache; with `caches`, `since` also applies to the array's cache."""
-        if isinstance(place, MemoryStore) and store == place:
+        if isinstance(location, MemoryStore) and store == location:
             return stage
-        below = self._cached_store(store, place, since, caches=caches)
+        below = self._cached_store(store, location, since, caches=caches)
         return StagedStore(below, False, stage.owner, same=stage)
 
-    def _cached_store(self, store: Store, place: Store, since: float, *, caches: bool) -> Store:
+    def _cached_store(self, store: Store, location: Store, since: float, *, caches: bool) -> Store:
         """Return a store that caches the reads of another one."""
         if isinstance(store, MemoryStore):
             return store
@@ -118,10 +124,10 @@ class TransactionReadCache:
             store = store.fresh(since if caches else None)
             if store.room >= _SMALL_BYTES:
                 return store
-        elif isinstance(store, WrapperStore) and store != place:
-            given = store._arguments
-            below = self._cached_store(given["store"], place, since, caches=caches)
-            return type(store)(**(given | {"store": below}))
+        elif isinstance(store, WrapperStore) and store != location:
+            arguments = store._arguments
+            below = self._cached_store(arguments["store"], location, since, caches=caches)
+            return type(store)(**(arguments | {"store": below}))
         return PooledCacheStore(
             store,
             metadata=self._memory,
@@ -186,16 +192,16 @@ class TransactionReadCache:
         """Discard all cached reads."""
         if self._memory is not None:
             self._memory.forget()
-        for known in (self._views, self._last_stores, self._keys, self._pools):
-            known.clear()
+        for mapping in (self._views, self._last_stores, self._keys, self._pools):
+            mapping.clear()
         self._committed.clear()
 
 
 def _find_pools(store: Store) -> frozenset[CachePool]:
     """Return the caches of a store, which also see the changes made through it."""
-    found = _NO_POOLS
+    pools = _NO_POOLS
     while isinstance(store, WrapperStore):
         if isinstance(store, PooledCacheStore):
-            found |= store.pools
+            pools |= store.pools
         store = store._arguments["store"]
-    return found
+    return pools

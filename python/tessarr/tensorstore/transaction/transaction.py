@@ -182,9 +182,9 @@ class Transaction(TransactionBase):
         return begin() if under_way is None else under_way.start_counted(begin)
 
     def _start_watched(self, begin: Callable[[], F]) -> F:
-        made = begin()
-        self._staging.watch(made.commit if isinstance(made, WriteFutures) else made)
-        return made
+        result = begin()
+        self._staging.watch(result.commit if isinstance(result, WriteFutures) else result)
+        return result
 
     # Commit and abort
 

@@ -101,13 +101,15 @@ def _as_elements(
             data_type = dtype("ustring")
             return _object_elements(values, data_type, copy), data_type
         data_type = _cached_dtype(values.dtype)
-    wanted = data_type.dtype
-    if values.dtype != wanted:
+    target_type = data_type.dtype
+    if values.dtype != target_type:
         size = values.dtype.itemsize
         if values.dtype.kind in "SV" and size != 1:
             raise ArgumentError(f"elements of {values.dtype} are {size} bytes, not one")
         safe = has_dtype(source)
-        values = values.astype(wanted, casting="safe") if safe else as_array(source, wanted)
+        values = (
+            values.astype(target_type, casting="safe") if safe else as_array(source, target_type)
+        )
         _refuse_copy(copy)
     elif copy:
         values = values.copy("K")
@@ -140,8 +142,8 @@ def _object_elements(source: Any, data_type: DataType, copy: bool | None) -> npt
         elements(source, data_type)
         return source
     _refuse_copy(copy)
-    made = np.asarray(source) if has_dtype(source) else to_objects(source, 32)
-    return elements(made.astype("O", copy=False), data_type)
+    values = np.asarray(source) if has_dtype(source) else to_objects(source, 32)
+    return elements(values.astype("O", copy=False), data_type)
 
 
 def _refuse_copy(copy: bool | None) -> None:
@@ -259,7 +261,7 @@ class MemoryDriver(Driver):
 
 def memory_layout(values: npt.NDArray[Any]) -> ChunkLayout:
     """Return the order of the axes in memory."""
-    strides = [abs(one) for one in values.strides]
+    strides = [abs(stride) for stride in values.strides]
     order = sorted(range(values.ndim), key=lambda axis: -strides[axis])
     return ChunkLayout(inner_order=order, grid_origin=[0] * len(order))
 

@@ -57,15 +57,15 @@ class MemorySpec(ReferringSpec):
             raise ArgumentError('"dtype" has to be given for an "array"')
         if "array" not in members:
             raise ArgumentError('"array" is missing: the spec does not say what the elements are')
-        given = members.pop("array")
-        if _has_data_type(given, data_type):
-            values = given.copy()
+        items = members.pop("array")
+        if _has_data_type(items, data_type):
+            values = items.copy()
         else:
-            values = parse_elements(stated(given), data_type, schema.rank)
-        made = cls(Schema(dtype=data_type, rank=values.ndim)._merged(schema))
-        made._values = values
-        made._references = References.parse(_RESOURCES, members)
-        return made
+            values = parse_elements(stated(items), data_type, schema.rank)
+        spec = cls(Schema(dtype=data_type, rank=values.ndim)._merged(schema))
+        spec._values = values
+        spec._references = References.parse(_RESOURCES, members)
+        return spec
 
     def _check(self) -> None:
         """Raise an error if the elements do not meet the constraints."""
@@ -84,33 +84,33 @@ class MemorySpec(ReferringSpec):
     ) -> tuple[Self, IndexTransform]:
         """Return a spec with the elements of a view, and a view of them."""
         assert isinstance(driver, MemoryDriver)
-        made = cls(Schema(dtype=driver.dtype))
+        spec = cls(Schema(dtype=driver.dtype))
         context = driver.context
         if not isinstance(context, References):
             context = References(_RESOURCES, {}).bind(context or _default_context())
-        made._references = context
+        spec._references = context
         order = _storage_order(driver.values, view)
         values = np.asarray(
             select_elements(driver.values, _collapse_dimensions(view, order)._as_view())
         )
-        made._values, shown = _spec_elements(values, view, order)
+        spec._values, shown = _spec_elements(values, view, order)
         units = units_through(driver.dimension_units, view)
         if any(unit is not None for unit in units):
-            along = [one.input_dimension for one in shown.output]
-            made.schema.update(dimension_units=[None if k is None else units[k] for k in along])
-        return made, shown
+            along = [index_map.input_dimension for index_map in shown.output]
+            spec.schema.update(dimension_units=[None if k is None else units[k] for k in along])
+        return spec, shown
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
         assert self.schema.dtype is not None
-        found: JSONObject = {"array": self._values}
+        json: JSONObject = {"array": self._values}
         try:
-            found["array"] = elements_to_json(self._values, self.schema.dtype)
+            json["array"] = elements_to_json(self._values, self.schema.dtype)
         except UnsupportedError:
             if not naming.brief:
                 raise
-        found.update(self._references.json(naming, include_defaults=include_defaults))
-        return found
+        json.update(self._references.json(naming, include_defaults=include_defaults))
+        return json
 
     def effective(self) -> Schema:
         """Return the complete schema."""
@@ -125,10 +125,10 @@ class MemorySpec(ReferringSpec):
         """Return the spec with options."""
         if options.kvstore is not None:
             raise ArgumentError('a spec of the driver "array" takes no kvstore')
-        made = self._referring(self._references)
+        spec = self._referring(self._references)
         if options.schema is not None:
-            made.schema = self.schema._merged(options.schema)
-        return made
+            spec.schema = self.schema._merged(options.schema)
+        return spec
 
     @property
     def open_mode(self) -> OpenMode:
@@ -175,34 +175,34 @@ def _storage_order(values: npt.NDArray[Any], view: IndexTransform) -> list[int]:
     """
     steps = [0] * view.input_rank
     lists: list[list[int]] = []
-    apart = view._as_view().apart()
-    for stride, line, listed in zip(values.strides, view._linear_maps(), apart, strict=True):
+    index_steps = view._as_view().apart()
+    for stride, line, listed in zip(values.strides, view._linear_maps(), index_steps, strict=True):
         if listed is not None and stride:
             lists.append(listed)
         elif line[0] >= 0:
             steps[line[0]] += stride * line[2]
     along = [[listed[k] for listed in lists] for k in range(len(steps))]
-    far = [*map(abs, steps)] if lists else steps
+    distances = [*map(abs, steps)] if lists else steps
     moved = [k for k in range(len(steps)) if steps[k] or any(along[k])]
 
-    def place(k: int) -> tuple[Any, ...]:
-        return not any(along[k]), [-apart for apart in along[k]], -far[k]
+    def sort_key(k: int) -> tuple[Any, ...]:
+        return not any(along[k]), [-index_steps for index_steps in along[k]], -distances[k]
 
-    return sorted((k for k in moved if view.domain._dims[k].size != 1), key=place)
+    return sorted((k for k in moved if view.domain._dims[k].size != 1), key=sort_key)
 
 
-def _collapse_dimensions(view: IndexTransform, kept: list[int]) -> IndexTransform:
+def _collapse_dimensions(view: IndexTransform, selected: list[int]) -> IndexTransform:
     """Return a view with one position of all other dimensions, which may have no end."""
     dims = [
-        dim if k in kept or not dim.size else _single_position(dim)
+        dim if k in selected or not dim.size else _single_position(dim)
         for k, dim in enumerate(view.domain._dims)
     ]
     return view[IndexDomain(dims)]
 
 
 def _single_position(dim: Dim) -> Dim:
-    at = min(max(0, dim.inclusive_min), dim.inclusive_max)
-    return Dim(inclusive_min=at, size=1, label=dim.label)
+    index = min(max(0, dim.inclusive_min), dim.inclusive_max)
+    return Dim(inclusive_min=index, size=1, label=dim.label)
 
 
 def _spec_elements(
@@ -214,11 +214,11 @@ def _spec_elements(
             view.domain, (OutputIndexMap._constant(0),)
         )
     dims = view.domain._dims
-    kept = sorted(order)
-    key: Any = tuple(slice(None) if k in kept else 0 for k in range(len(dims)))
-    axes = [kept.index(k) for k in order]
+    selected = sorted(order)
+    key: Any = tuple(slice(None) if k in selected else 0 for k in range(len(dims)))
+    axes = [selected.index(k) for k in order]
     laid = values[(*key, ...)].transpose(axes).copy().transpose(np.argsort(axes))
-    maps = tuple(OutputIndexMap._along(k, -dims[k].inclusive_min) for k in kept)
+    maps = tuple(OutputIndexMap._along(k, -dims[k].inclusive_min) for k in selected)
     return laid, IndexTransform._of(view.domain, maps)
 
 
@@ -275,13 +275,13 @@ def parse_elements(items: Any, data_type: dtype, rank: int | None) -> npt.NDArra
         raise ArgumentError(f'"array": {error}') from error
 
 
-def _has_data_type(given: Any, data_type: dtype) -> bool:
+def _has_data_type(value: Any, data_type: dtype) -> bool:
     """Return whether the value is a pickled array of such elements, which JSON cannot represent."""
-    if not isinstance(given, np.ndarray) or given.dtype != data_type.dtype:
+    if not isinstance(value, np.ndarray) or value.dtype != data_type.dtype:
         return False
-    if given.dtype.kind != "O":
+    if value.dtype.kind != "O":
         return True
-    return data_type.name == "string" and all(type(item) is bytes for item in given.flat)
+    return data_type.name == "string" and all(type(item) is bytes for item in value.flat)
 
 
 def _list_depth(items: Any) -> int:

@@ -44,9 +44,9 @@ def cast_handle(base: TensorStore, data_type: DataType) -> TensorStore:
     """
     driver = CastDriver(base._driver, data_type)
     mode = "".join(
-        way
-        for way, able in (("r", driver.readable), ("w", driver.writable))
-        if able and way in base.mode
+        letter
+        for letter, is_possible in (("r", driver.readable), ("w", driver.writable))
+        if is_possible and letter in base.mode
     )
     if base.mode and not mode:
         raise driver.unsupported_error()
@@ -95,8 +95,8 @@ class CastDriver(Driver):
         self, view: IndexTransform, scope: OperationScope
     ) -> tuple[Driver, IndexTransform]:
         """Return a view with the bounds that the base has now."""
-        of, found = self._of.refresh_bounds(view, scope)
-        return self._rebase(of), found
+        of, base_view = self._of.refresh_bounds(view, scope)
+        return self._rebase(of), base_view
 
     def stale_documents(self, scope: OperationScope) -> list[Expected]:
         """Return the stale documents of the base."""
@@ -133,17 +133,17 @@ class CastDriver(Driver):
         done: Future[None]
         try:
             unique = _unbroadcast(values)  # converts repeated elements once
-            place = None
+            target = None
             if unique.shape == values.shape and not view._as_view().lists:
                 memory = find_memory(self._of, scope, write=True)
-                place = None if memory is None else select_elements(memory, view._as_view())
-            if place is not None:
-                if overlaps_itself(place):  # of several writes to one element, the last one wins
-                    place = None
-                elif np.may_share_memory(unique, place):
+                target = None if memory is None else select_elements(memory, view._as_view())
+            if target is not None:
+                if overlaps_itself(target):  # of several writes to one element, the last one wins
+                    target = None
+                elif np.may_share_memory(unique, target):
                     unique = unique.copy()
-            items = backward(unique, place)
-            if place is None:
+            items = backward(unique, target)
+            if target is None:
                 return self._of.write(view, np.broadcast_to(items, values.shape), scope)
             done = NOTHING
         except TessarrError as error:

@@ -38,28 +38,28 @@ class CastSpec(BasedSpec):
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec of JSON members."""
-        made = cls(Schema(dtype=schema.dtype))
+        spec = cls(Schema(dtype=schema.dtype))
         base = base_of(members)
-        kept = members.get("kept")
-        if isinstance(kept, list) and kept[:1] == [...]:
-            _, rank, made.ranked = members.pop("kept")
-            made.schema.update(rank=rank)
-            made._set_base(base, shown=False)
-            return made
-        made._set_base(base, shown=True)
-        made.ranked = schema.rank is not None or base.transform is not None
-        made._constrain(schema)
-        made.schema = made.schema._merged(Schema(rank=schema.rank))
-        return made
+        pickled_members = members.get("kept")
+        if isinstance(pickled_members, list) and pickled_members[:1] == [...]:
+            _, rank, spec.ranked = members.pop("kept")
+            spec.schema.update(rank=rank)
+            spec._set_base(base, shown=False)
+            return spec
+        spec._set_base(base, shown=True)
+        spec.ranked = schema.rank is not None or base.transform is not None
+        spec._constrain(schema)
+        spec.schema = spec.schema._merged(Schema(rank=schema.rank))
+        return spec
 
     @classmethod
     def from_base(cls, base: Spec, data_type: DataType) -> Spec:
         """Return the spec of a cast of another spec's array."""
         view = base._view
         rank = base._driver.outline().rank if view is None else view.output_rank
-        found = cls(Schema(dtype=data_type, rank=rank))
-        found._set_nested([Spec._of(base._driver, None, base._context)])
-        return Spec._of(found, view)
+        spec = cls(Schema(dtype=data_type, rank=rank))
+        spec._set_nested([Spec._of(base._driver, None, base._context)])
+        return Spec._of(spec, view)
 
     @staticmethod
     def wrap_handle(base: TensorStore, data_type: DataType) -> TensorStore:
@@ -69,7 +69,7 @@ class CastSpec(BasedSpec):
     def _constrain(self, schema: Schema) -> None:
         """Pass all constraints but the data type on to the base."""
         base = self._nested[0].copy()
-        given: dict[str, Any] = {
+        constraints: dict[str, Any] = {
             "rank": schema.rank,
             "domain": schema.domain,
             "codec": schema.codec,
@@ -77,8 +77,8 @@ class CastSpec(BasedSpec):
             "fill_value": schema.fill_value,
         }
         if schema._layout is not NO_LAYOUT:
-            given["chunk_layout"] = schema.chunk_layout
-        base.update(**{name: value for name, value in given.items() if value is not None})
+            constraints["chunk_layout"] = schema.chunk_layout
+        base.update(**{name: value for name, value in constraints.items() if value is not None})
         self._set_base(base, shown=schema.domain is not None)
         self.schema = self.schema._merged(Schema(dtype=schema.dtype))
         self._known = None
@@ -91,9 +91,9 @@ class CastSpec(BasedSpec):
         assert isinstance(driver, CastDriver)
         of = driver.of
         spec, shown = driver_spec(of.name).of(of, view, minimal=minimal)
-        made = cls(Schema(dtype=driver.dtype, rank=driver.domain.rank))
-        made._set_nested([Spec._of(spec, None)])
-        return made, shown
+        cast = cls(Schema(dtype=driver.dtype, rank=driver.domain.rank))
+        cast._set_nested([Spec._of(spec, None)])
+        return cast, shown
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
@@ -120,7 +120,7 @@ class CastSpec(BasedSpec):
 
     def _effective(self) -> Schema:
         base, target = self._nested[0]._seen(), self.schema.dtype
-        known = Schema(
+        schema = Schema(
             rank=base.rank,
             dtype=target,
             domain=base.domain,
@@ -131,16 +131,16 @@ class CastSpec(BasedSpec):
             source = _fill_data_type(base.fill_value, base.dtype)
             forward = find_conversion(source, target)
             if forward is not None:
-                known.update(fill_value=forward(base.fill_value))
-        return known
+                schema.update(fill_value=forward(base.fill_value))
+        return schema
 
     def base_of(self, view: IndexTransform) -> Spec:
         """Return the spec of the base of a view."""
         base = self._nested[0]
         if base._view is None:  # the view is serialised unchanged
             return Spec._of(base._driver, view, base._context)
-        found: Spec = super().base_of(view)
-        return found
+        spec: Spec = super().base_of(view)
+        return spec
 
     @property
     def url(self) -> str:
@@ -156,20 +156,20 @@ class CastSpec(BasedSpec):
             raise ArgumentError("the data type has to be given")
 
         def opened(base: TensorStore) -> Opened:
-            made = cast_handle(base, target)
-            for way, asked in (("r", opening.read), ("w", opening.write)):
+            view_handle = cast_handle(base, target)
+            for letter, requested in (("r", opening.read), ("w", opening.write)):
                 if (
-                    asked
-                    and way not in made.mode
+                    requested
+                    and letter not in view_handle.mode
                     and opening.read != (opening.write and not opening.both)
                 ):
                     raise ArgumentError(
                         f"elements of {base.dtype.name} are not converted to {target.name} and "
-                        f"back: mode {made.mode!r} is all that is possible",
+                        f"back: mode {view_handle.mode!r} is all that is possible",
                         kind="cannot_cast",
                     )
-            found = made._view if view is None else made._view[view]
-            return Opened(made._driver, found)
+            transform = view_handle._view if view is None else view_handle._view[view]
+            return Opened(view_handle._driver, transform)
 
         return converted(open_spec(self._nested[0], opening), opened)
 

@@ -64,13 +64,13 @@ def find_conversion(source: DataType, target: DataType) -> Conversion | None:
     """
     if source == target:
         return _copy_unchanged
-    one, other = _element_kind(source), _element_kind(target)
-    if other not in _CONVERTIBLE[one]:
+    source_kind, target_kind = _element_kind(source), _element_kind(target)
+    if target_kind not in _CONVERTIBLE[source_kind]:
         return None
-    if one == "byte":
+    if source_kind == "byte":
         return lambda values, out=None: _store_into(values.copy().view(target.dtype), out)
-    if "json" in (one, other) or "text" in (one, other):
-        convert = _element_conversion(source.name, one, target)
+    if "json" in (source_kind, target_kind) or "text" in (source_kind, target_kind):
+        convert = _element_conversion(source.name, source_kind, target)
         return lambda values, out=None: _store_into(
             _convert_each(values, convert, target.dtype), out
         )
@@ -128,9 +128,9 @@ def _engine_type(kind: np.dtype[Any]) -> str | _engine.ByteFloats:
 
 
 def _convert_each(
-    values: npt.NDArray[Any], convert: Callable[[Any], Any], wanted: np.dtype[Any]
+    values: npt.NDArray[Any], convert: Callable[[Any], Any], data_type: np.dtype[Any]
 ) -> npt.NDArray[Any]:
-    result = _engine.empty(values.shape, wanted)
+    result = _engine.empty(values.shape, data_type)
     flat = result.reshape(-1)
     items = values.reshape(-1)
     for k, value in enumerate(items.tolist() if items.dtype.isbuiltin == 1 else items):

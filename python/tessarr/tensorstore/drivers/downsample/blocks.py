@@ -28,7 +28,7 @@ def check_factors(factors: Sequence[int], rank: int) -> None:
     """Raise an error unless each dimension has a positive factor."""
     if len(factors) != rank:
         raise ArgumentError(f"{len(factors)} factors for {rank} dimensions")
-    if not all(1 <= one <= INFINITE for one in factors):
+    if not all(1 <= factor <= INFINITE for factor in factors):
         raise ArgumentError(f"factors are from 1 to {INFINITE}, not {tuple(factors)}")
 
 
@@ -78,14 +78,14 @@ class BlockGrid:
         dims = view.domain._dims
         if self._method == "stride" or any(dim.empty for dim in dims):
             return
-        for k, (one, there) in enumerate(zip(view.output, self.domain._dims, strict=True)):
-            least, beyond = map_extent(one, dims)
-            before = least < there.inclusive_min and there.inclusive_min > -INFINITE
-            behind = beyond > there.exclusive_max and there.exclusive_max < INFINITE
-            if self.factors[k] > 1 and (before or behind):
+        for k, (index_map, bounds) in enumerate(zip(view.output, self.domain._dims, strict=True)):
+            least, beyond = map_extent(index_map, dims)
+            is_below = least < bounds.inclusive_min and bounds.inclusive_min > -INFINITE
+            is_above = beyond > bounds.exclusive_max and bounds.exclusive_max < INFINITE
+            if self.factors[k] > 1 and (is_below or is_above):
                 raise ArgumentError(
-                    f"dimension {k}: there is no block {least if before else beyond - 1}: they "
-                    f"are {there}",
+                    f"dimension {k}: there is no block {least if is_below else beyond - 1}: they "
+                    f"are {bounds}",
                     kind="out_of_bounds",
                 )
 
@@ -102,32 +102,36 @@ class BlockGrid:
         result is None if their sizes differ.
         """
         dims = [
-            Dim._of(one.inclusive_min, one.exclusive_max, one.label) for one in view.domain._dims
+            Dim._of(index_map.inclusive_min, index_map.exclusive_max, index_map.label)
+            for index_map in view.domain._dims
         ]
-        alone = {dim for dim, *_ in view._linear_maps(alone=True)}
+        unshared = {dim for dim, *_ in view._linear_maps(alone=True)}
         offsets: list[npt.NDArray[np.int64] | int | None] = []
-        for at, one in enumerate(view.output):
-            k, factor, base = one.input_dimension, self.factors[at], self.base[at]
+        for axis, index_map in enumerate(view.output):
+            k, factor, base = index_map.input_dimension, self.factors[axis], self.base[axis]
             if factor == 1:
                 offsets.append(None)
                 continue
-            if k in alone and abs(one._factor) == 1:
+            if k in unshared and abs(index_map._factor) == 1:
                 assert k is not None
-                dim, by = view.domain._dims[k], one.offset * factor
-                ends = dim.inclusive_min * one._factor, (dim.exclusive_max - 1) * one._factor
-                low = max(by + min(ends) * factor, base.inclusive_min) - by
-                high = min(by + (max(ends) + 1) * factor, base.exclusive_max) - by
+                dim, offset = view.domain._dims[k], index_map.offset * factor
+                ends = (
+                    dim.inclusive_min * index_map._factor,
+                    (dim.exclusive_max - 1) * index_map._factor,
+                )
+                low = max(offset + min(ends) * factor, base.inclusive_min) - offset
+                high = min(offset + (max(ends) + 1) * factor, base.exclusive_max) - offset
                 if dim.empty:
-                    high = low = max(by + ends[0] * factor, base.inclusive_min) - by
-                if one._factor < 0:
+                    high = low = max(offset + ends[0] * factor, base.inclusive_min) - offset
+                if index_map._factor < 0:
                     low, high = 1 - high, 1 - low
                 # Infinite bounds stay infinite in the base.
                 low = -INFINITE if dim.inclusive_min <= -INFINITE else low
                 high = INFINITE + 1 if dim.exclusive_max > INFINITE else high
                 dims[k] = Dim._of(low, max(low, high), dim.label)
-                offsets.append(by)
+                offsets.append(offset)
                 continue
-            least, most = self.block_bounds(at, evaluate_map(one, view.domain._dims))
+            least, most = self.block_bounds(axis, evaluate_map(index_map, view.domain._dims))
             sizes = np.unique(most - least)
             if not len(sizes):  # no positions, no blocks
                 offsets.append(None)
@@ -156,12 +160,16 @@ class BlockGrid:
 
     def _scale_maps(self, view: IndexTransform) -> IndexTransform:
         maps = []
-        for one, factor in zip(view.output, self.factors, strict=True):
-            offset, stride = one.offset * factor, one._factor * factor
-            if one.index_array is not None:
-                maps.append(OutputIndexMap._by_array(one.index_array, offset, stride, one._within))
-            elif one.input_dimension is not None:
-                maps.append(OutputIndexMap._along(one.input_dimension, offset, stride))
+        for index_map, factor in zip(view.output, self.factors, strict=True):
+            offset, stride = index_map.offset * factor, index_map._factor * factor
+            if index_map.index_array is not None:
+                maps.append(
+                    OutputIndexMap._by_array(
+                        index_map.index_array, offset, stride, index_map._within
+                    )
+                )
+            elif index_map.input_dimension is not None:
+                maps.append(OutputIndexMap._along(index_map.input_dimension, offset, stride))
             else:
                 maps.append(OutputIndexMap._constant(offset))
         return IndexTransform._of(view.domain, tuple(maps))
@@ -174,8 +182,8 @@ class BlockGrid:
         if factor == 1:
             return positions, positions + 1
         if factor > dim.size:  # products might have more than 64 bits
-            least = [max(int(one) * factor, dim.inclusive_min) for one in positions.flat]
-            most = [min((int(one) + 1) * factor, dim.exclusive_max) for one in positions.flat]
+            least = [max(int(index) * factor, dim.inclusive_min) for index in positions.flat]
+            most = [min((int(index) + 1) * factor, dim.exclusive_max) for index in positions.flat]
             shape = positions.shape
             return np.array(least, "i8").reshape(shape), np.array(most, "i8").reshape(shape)
         return (
@@ -190,13 +198,13 @@ def _build_base_view(
     """Return the view of a base: as before, along boxes, or along one dimension more."""
     rank, extra = len(dims), view.input_rank
     maps = []
-    for one, offset in zip(view.output, offsets, strict=True):
+    for index_map, offset in zip(view.output, offsets, strict=True):
         if offset is None:
-            maps.append(_widen_map(one, rank))
+            maps.append(_widen_map(index_map, rank))
             continue
         if isinstance(offset, int):
-            assert one.input_dimension is not None
-            maps.append(OutputIndexMap._along(one.input_dimension, offset, one._factor))
+            assert index_map.input_dimension is not None
+            maps.append(OutputIndexMap._along(index_map.input_dimension, offset, index_map._factor))
             continue
         if offset.size == 1:
             maps.append(OutputIndexMap._along(extra, int(offset.item())))
@@ -210,10 +218,10 @@ def _build_base_view(
     return IndexTransform._of(IndexDomain._of(tuple(dims)), tuple(maps))
 
 
-def _widen_map(one: OutputIndexMap, rank: int) -> OutputIndexMap:
+def _widen_map(index_map: OutputIndexMap, rank: int) -> OutputIndexMap:
     """Return the map for a view with more dimensions."""
-    array = one.index_array
+    array = index_map.index_array
     if array is None:
-        return one
+        return index_map
     array = array.reshape(array.shape + (1,) * (rank - array.ndim))
-    return OutputIndexMap._by_array(array, one.offset, one._factor, one._within)
+    return OutputIndexMap._by_array(array, index_map.offset, index_map._factor, index_map._within)

@@ -196,8 +196,8 @@ class DownsampleDriver(Driver):
         return self._base_handle(view)
 
     def _base_handle(self, view: IndexTransform) -> TensorStore | None:
-        found = self._blocks.base_view(view)
-        return None if found is None else self._of[found]
+        base_view = self._blocks.base_view(view)
+        return None if base_view is None else self._of[base_view]
 
     def storage_statistics(
         self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
@@ -222,31 +222,31 @@ class DownsampleDriver(Driver):
                 check_finite(view)
                 strided = self._of._view[self._blocks.first_elements_view(view)]
                 return self._of._driver.read(strided, out, scope)
-            behind = self._engine_blocks.behind(view._as_view())
-            if behind is None:
+            product = self._engine_blocks.behind(view._as_view())
+            if product is None:
                 return finished(empty(view.domain.shape, self.dtype.dtype) if out is None else out)
-            if prod(behind.counts) > _MAX_WASTE * view.size + 1000:
+            if prod(product.counts) > _MAX_WASTE * view.size + 1000:
                 return self._read_points(view, out, scope)
-            return self._read_product(behind, out, scope)
+            return self._read_product(product, out, scope)
         except SelectionError as error:
             return failed(out_of_bounds_error(error))
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(error)
 
     def _read_product(
-        self, behind: Behind, out: npt.NDArray[Any] | None, scope: OperationScope
+        self, product: Behind, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Read the blocks of the product of positions along each dimension."""
-        counts, order = behind.counts, behind.order
+        counts, order = product.counts, product.order
         values = out if order is None else None
         if values is None:
             values = empty(counts, self.dtype.dtype)
         rows = counts[0] if counts else 1
         most = max(1, _SLAB_BYTES * rows // max(1, prod(counts) * self._block_bytes))
         if rows <= most:
-            reduced = self._read_rows(behind, 0, rows, values, scope)
+            reduced = self._read_rows(product, 0, rows, values, scope)
         else:
-            reduced = start(self._read_slabs, behind, most, values, scope)
+            reduced = start(self._read_slabs, product, most, values, scope)
         return (
             reduced
             if order is None
@@ -254,13 +254,13 @@ class DownsampleDriver(Driver):
         )
 
     def _read_slabs(
-        self, behind: Behind, most: int, values: npt.NDArray[Any], scope: OperationScope
+        self, product: Behind, most: int, values: npt.NDArray[Any], scope: OperationScope
     ) -> npt.NDArray[Any]:
         """Read and reduce slabs of rows one after another, to limit memory."""
         before: Future[Any] | None = None
         for first in range(0, len(values), most):
             last = min(first + most, len(values))
-            reading = self._read_rows(behind, first, last, values[first:last], scope)
+            reading = self._read_rows(product, first, last, values[first:last], scope)
             reading.force()  # while the one before is reduced
             if before is not None:
                 before.result()
@@ -270,10 +270,10 @@ class DownsampleDriver(Driver):
         return values
 
     def _read_rows(
-        self, behind: Behind, first: int, last: int, out: npt.NDArray[Any], scope: OperationScope
+        self, product: Behind, first: int, last: int, out: npt.NDArray[Any], scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Read and reduce the blocks of some rows of the product."""
-        view, cuts = behind.part(first, last)
+        view, cuts = product.part(first, last)
         blocks = [AxisBlocks(*cut) for cut in cuts]
         read = start_view(self._of._driver, IndexTransform._of_view(view), scope)
         return converted(read, lambda values: reduce(values, blocks, self.method, out))
@@ -284,8 +284,10 @@ class DownsampleDriver(Driver):
         """Read the block of each point of the view."""
         rank = view.output_rank
         points = [
-            np.broadcast_to(evaluate_map(one, view.domain._dims), view.domain.shape).reshape(-1)
-            for one in view.output
+            np.broadcast_to(evaluate_map(index_map, view.domain._dims), view.domain.shape).reshape(
+                -1
+            )
+            for index_map in view.output
         ]
         edges = [self._blocks.block_bounds(k, points[k]) for k in range(rank)]
         shapes = np.stack([most - least for least, most in edges], axis=1)
@@ -297,9 +299,9 @@ class DownsampleDriver(Driver):
                 chosen = np.flatnonzero(group.reshape(-1) == kind)
                 most = max(1, _SLAB_BYTES // (prod(lengths) * 8 * rank))
                 for begin in range(0, len(chosen), most):
-                    some = chosen[begin : begin + most]
-                    least = [edge[0][some] for edge in edges]
-                    result[some] = self._read_blocks(least, lengths, scope)
+                    group_indices = chosen[begin : begin + most]
+                    least = [edge[0][group_indices] for edge in edges]
+                    result[group_indices] = self._read_blocks(least, lengths, scope)
             values = result.reshape(view.domain.shape)
             if out is None:
                 return values

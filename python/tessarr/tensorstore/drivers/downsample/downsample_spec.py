@@ -48,7 +48,7 @@ class DownsampleSpec(BasedSpec):
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec of JSON members."""
-        made = cls(Schema())
+        spec = cls(Schema())
         base = base_of(members, schema.dtype)
         factors = lengths(1)(members.pop("downsample_factors", None), "downsample_factors")
         method = members.pop("downsample_method", None)
@@ -56,9 +56,9 @@ class DownsampleSpec(BasedSpec):
             raise ArgumentError(
                 f'"downsample_method": {safe_repr(method)} is not one of {", ".join(METHODS)}'
             )
-        made._set(base, factors, method)
-        made._constrain(schema)
-        return made
+        spec._set(base, factors, method)
+        spec._constrain(schema)
+        return spec
 
     def _set(self, base: Spec, factors: Sequence[int], method: str) -> None:
         check_factors(factors, len(factors) if base.rank is None else base.rank)
@@ -70,15 +70,15 @@ class DownsampleSpec(BasedSpec):
     @classmethod
     def from_base(cls, base: Spec, factors: Sequence[int], method: str) -> Spec:
         """Return the spec of a view of another spec's array."""
-        found = cls(Schema(rank=len(factors)))
-        found._set(base, factors, method)
-        return Spec._of(found, None)
+        spec = cls(Schema(rank=len(factors)))
+        spec._set(base, factors, method)
+        return Spec._of(spec, None)
 
     def _constrain(self, schema: Schema) -> None:
         """Pass constraints on to the base, and of the domain only the common parts."""
         base, rank = self._nested[0].copy(), len(self._factors)
         schema = Schema(rank=rank)._merged(schema)
-        given: dict[str, Any] = {
+        constraints: dict[str, Any] = {
             "rank": rank,
             "dtype": schema.dtype,
             "codec": schema.codec,
@@ -86,11 +86,13 @@ class DownsampleSpec(BasedSpec):
             "fill_value": schema.fill_value,
         }
         if schema._layout is not NO_LAYOUT:
-            given["chunk_layout"] = schema.chunk_layout
+            constraints["chunk_layout"] = schema.chunk_layout
         if schema.domain is not None:
-            given["domain"] = self._in_common(schema.domain)
-        wanted = Schema(**{name: value for name, value in given.items() if value is not None})
-        base.update(schema=wanted._before(self._strided()))
+            constraints["domain"] = self._in_common(schema.domain)
+        requested = Schema(
+            **{name: value for name, value in constraints.items() if value is not None}
+        )
+        base.update(schema=requested._before(self._strided()))
         self._set_base(base, shown=schema.domain is not None)
         self.schema = self.schema._merged(
             Schema(rank=rank, dtype=schema.dtype, domain=schema.domain)
@@ -118,10 +120,10 @@ class DownsampleSpec(BasedSpec):
     ) -> tuple[Self, IndexTransform]:
         """Return the spec of an open view."""
         assert isinstance(driver, DownsampleDriver)
-        made = cls(Schema())
-        made._factors, made._method = driver.factors, driver.method
-        made._set_nested([driver.base._spec(minimal=minimal)])
-        return made, view
+        spec = cls(Schema())
+        spec._factors, spec._method = driver.factors, driver.method
+        spec._set_nested([driver.base._spec(minimal=minimal)])
+        return spec, view
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
@@ -151,8 +153,8 @@ class DownsampleSpec(BasedSpec):
         domain = IndexDomain(len(self._factors)) if base.domain is None else base.domain
         blocks = BlockGrid(domain, self._factors, self._method)
         blocks.check(view)
-        found = blocks.base_view(view)
-        return None if found is None else base[found]
+        base_view = blocks.base_view(view)
+        return None if base_view is None else base[base_view]
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Start to open the base."""
@@ -163,9 +165,9 @@ class DownsampleSpec(BasedSpec):
             view = None if known is None else IndexTransform(known)
 
         def opened(base: TensorStore) -> Opened:
-            made = downsample_handle(base, self._factors, self._method)
-            self._check(made.domain, made.dtype)
-            return Opened(made._driver, view)
+            handle = downsample_handle(base, self._factors, self._method)
+            self._check(handle.domain, handle.dtype)
+            return Opened(handle._driver, view)
 
         reading = Opening(True, False, opening.transaction, opening.batch)
         return converted(open_spec(self._nested[0], reading), opened)

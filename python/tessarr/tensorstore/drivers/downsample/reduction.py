@@ -120,15 +120,15 @@ _KINDS: Final = {"S": "u", "V": "u", "M": "i", "m": "i"}
 
 
 def _mode_of_objects(values: Array, blocks: Sequence[AxisBlocks], out: Array) -> None:
-    for place in np.ndindex(out.shape):
-        block: Any = (*map(AxisBlocks.bounds, blocks, place), ...)
-        found = sorted(values[block].reshape(-1).tolist(), key=_sort_key)
-        best, longest, run = found[0], 1, 1
-        for before, item in pairwise(found):
+    for position in np.ndindex(out.shape):
+        block: Any = (*map(AxisBlocks.bounds, blocks, position), ...)
+        items = sorted(values[block].reshape(-1).tolist(), key=_sort_key)
+        best, longest, run = items[0], 1, 1
+        for before, item in pairwise(items):
             run = run + 1 if _sort_key(before) == _sort_key(item) else 1
             if run > longest:
                 best, longest = item, run
-        out[place] = best
+        out[position] = best
 
 
 _TYPE_RANKS: Final = {type(None): 0, bool: 1, int: 2, float: 2, dict: 3, list: 4, str: 5, bytes: 5}

@@ -169,37 +169,39 @@ def combine_layers(
     references: References = _NO_RESOURCES,
 ) -> TensorStore:
     """Return the handle of layers, combined as `tessarr.index_space.Layers` describes."""
-    found = tuple(layers)
-    ways, context, taking_part, data_type, rank, within, units = (
+    layer_list = tuple(layers)
+    modes, context, taking_part, data_type, rank, within, units = (
         _read_keywords(keywords) if keywords else _NO_KEYWORDS
     )
-    data_type, views, mode, transaction, specs = _common_properties(found, data_type, taking_part)
+    data_type, views, mode, transaction, specs = _common_properties(
+        layer_list, data_type, taking_part
+    )
     if context is not None:
         references = references.bind(context)
-    given = None if within is None else within._as_view()
-    placed = Layers.of(views, how, axis, rank, given)
+    bounds = None if within is None else within._as_view()
+    placed = Layers.of(views, how, axis, rank, bounds)
     if specs:
-        found = _bind_specs(found, data_type, context)
-    driver = StackDriver(found, placed, data_type, units, references)
-    if ways:
-        mode = _check_mode(mode, ways)
+        layer_list = _bind_specs(layer_list, data_type, context)
+    driver = StackDriver(layer_list, placed, data_type, units, references)
+    if modes:
+        mode = _check_mode(mode, modes)
     return build_handle(driver, placed.whole, mode, transaction)
 
 
 def _read_keywords(keywords: LayersKeywords) -> _Keywords:
     options = given(keywords, LayersKeywords)
-    ways = "".join([way[0] for way in ("read", "write") if options.pop(way, False)])
+    modes = "".join([name[0] for name in ("read", "write") if options.pop(name, False)])
     context = of_class(options.pop("context", None), Context, "context")
     transaction = of_class(options.pop("transaction", None), Transaction, "transaction")
     schema = Schema()
     schema.update(**options)
     check_parts(schema)
     parts = schema.dtype, schema.rank, schema.domain, schema.dimension_units
-    return ways, context, transaction, *parts
+    return modes, context, transaction, *parts
 
 
 def _common_properties(
-    layers: Sequence[Layer], data_type: DataType | None, given: Transaction | None
+    layers: Sequence[Layer], data_type: DataType | None, transaction: Transaction | None
 ) -> tuple[DataType, list[View], str, Transaction | None, bool]:
     """Return the common properties of layers.
 
@@ -207,23 +209,25 @@ def _common_properties(
     any layer is a spec. Specs are opened in the transaction of the keywords.
     """
     views: list[View] = []
-    possible, common, specs = "rw", given, False
-    found: DataType | None
+    possible, common, specs = "rw", transaction, False
+    layer_type: DataType | None
     for layer in layers:
         if isinstance(layer, TensorStore):
-            found, own, mode = layer._driver.dtype, layer._transaction, layer._mode
+            layer_type, own, mode = layer._driver.dtype, layer._transaction, layer._mode
             view = layer._as_view()
         elif isinstance(layer, Spec):
             if layer.domain is None:
                 raise ArgumentError(f"layer {len(views)} has to have a domain")
-            found, own, mode = layer.dtype, given, "rw"
+            layer_type, own, mode = layer.dtype, transaction, "rw"
             view, specs = layer._as_view(), True
         else:
             raise TypeError(f"a layer is a TensorStore or a Spec, not {type(layer).__name__}")
-        if found is not data_type and found is not None:
-            if data_type is not None and found != data_type:
-                raise ArgumentError(f"layer {len(views)} has {found}, and {data_type} is needed")
-            data_type = found
+        if layer_type is not data_type and layer_type is not None:
+            if data_type is not None and layer_type != data_type:
+                raise ArgumentError(
+                    f"layer {len(views)} has {layer_type}, and {data_type} is needed"
+                )
+            data_type = layer_type
         if not views:
             possible, common = mode, own
         elif own is not common:
@@ -233,9 +237,9 @@ def _common_properties(
         views.append(view)
     if data_type is None:
         raise ArgumentError("no layer has a data type that is known: it has to be given")
-    if given is not None and common is not given and common is not None:
+    if transaction is not None and common is not transaction and common is not None:
         raise ArgumentError("the layers are in another transaction than that given")
-    return data_type, views, possible, given or common, specs
+    return data_type, views, possible, transaction or common, specs
 
 
 def overlay_domain(layers: Iterable[Layer], within: IndexDomain | None) -> IndexDomain:
@@ -249,9 +253,9 @@ def with_data_type(layer: Spec, data_type: DataType) -> Spec:
     """Return a layer with its data type, where that is open."""
     if layer.dtype is not None:
         return layer
-    made = layer.copy()
-    made.update(dtype=data_type)
-    return made
+    spec = layer.copy()
+    spec.update(dtype=data_type)
+    return spec
 
 
 def _bind_specs(
@@ -269,12 +273,12 @@ def _bind_specs(
     )
 
 
-def _check_mode(possible: str, asked: str) -> str:
+def _check_mode(possible: str, requested: str) -> str:
     """Return the requested mode, if some layer supports it."""
-    for way, action in (("r", "read"), ("w", "written")):
-        if way in asked and way not in possible:
+    for letter, action in (("r", "read"), ("w", "written")):
+        if letter in requested and letter not in possible:
             raise ArgumentError(f"no layer can be {action}: all were opened for something else")
-    return asked
+    return requested
 
 
 def check_parts(schema: Schema) -> None:

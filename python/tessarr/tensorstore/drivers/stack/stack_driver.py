@@ -108,7 +108,9 @@ class StackDriver(Driver):
         """Return the stale documents of the layers."""
         open_ones = [layer for layer in self._layers if isinstance(layer, TensorStore)]
         return [
-            one for layer in open_ones for one in layer._driver.stale_documents(_layer_scope(scope))
+            document
+            for layer in open_ones
+            for document in layer._driver.stale_documents(_layer_scope(scope))
         ]
 
     def with_staged_bounds(self, scope: OperationScope) -> Driver:
@@ -121,27 +123,27 @@ class StackDriver(Driver):
 
     def storage_ids(self) -> frozenset[Any]:
         """Return the storage identifiers of the layers."""
-        found: frozenset[Any] = frozenset()
+        ids: frozenset[Any] = frozenset()
         for layer in self._layers:
             if isinstance(layer, TensorStore):
-                found |= layer._driver.storage_ids()
-        return found
+                ids |= layer._driver.storage_ids()
+        return ids
 
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Read from each layer its part of the view."""
         try:
-            seen = self._split_view(view, scope, write=False)
-            if seen.alone:
-                n, found, _ = seen.far()[0]
-                return self._read(n, found, out, scope)
+            split = self._split_view(view, scope, write=False)
+            if split.alone:
+                n, layer_view, _ = split.far()[0]
+                return self._read(n, layer_view, out, scope)
             result = empty(view.domain.shape, self.dtype.dtype) if out is None else out
-            call_checked(seen.take, result)
-            stored = [_start_stored_read(seen, result)] if seen.waits else []
+            call_checked(split.take, result)
+            stored = [_start_stored_read(split, result)] if split.waits else []
             own = Together() if scope.batch is None and scope.read_group is None else None
-            beside = scope if own is None else OperationScope(scope.transaction, read_group=own)
-            reads = [self._read_part(*one, result, beside) for one in seen.far()]
+            part_scope = scope if own is None else OperationScope(scope.transaction, read_group=own)
+            reads = [self._read_part(*part, result, part_scope) for part in split.far()]
             if own is not None:
                 own.begin()
         except Exception as error:  # noqa: BLE001 (the future tells it)
@@ -151,12 +153,12 @@ class StackDriver(Driver):
         return all_done(stored + reads, lambda: result, begin=own is not None)
 
     def _read_part(
-        self, n: int, view: View, place: View, result: npt.NDArray[Any], scope: OperationScope
+        self, n: int, view: View, target: View, result: npt.NDArray[Any], scope: OperationScope
     ) -> Future[Any]:
-        if place.lists:
+        if target.lists:
             items = self._read(n, view, None, scope)
-            return converted(items, lambda items: assign_elements(result, place, items))
-        return self._read(n, view, select_elements(result, place), scope)
+            return converted(items, lambda items: assign_elements(result, target, items))
+        return self._read(n, view, select_elements(result, target), scope)
 
     def _read(
         self, n: int, view: View, out: npt.NDArray[Any] | None, scope: OperationScope
@@ -175,25 +177,27 @@ class StackDriver(Driver):
         self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
     ) -> WriteFutures:
         """Write to each layer its part of the view."""
-        seen = self._split_view(view, scope, write=True)
-        far = seen.far()
-        for n, *_ in far:
+        split = self._split_view(view, scope, write=True)
+        others = split.far()
+        for n, *_ in others:
             layer = self._layers[n]
             if isinstance(layer, TensorStore) and not layer.writable:
                 raise ArgumentError(f"layer {n} cannot be written")
-        if seen.alone:
-            return self._write(far[0][0], far[0][1], values, scope)
-        call_checked(seen.put, values)
-        return written([self._write(n, v, select_elements(values, at), scope) for n, v, at in far])
+        if split.alone:
+            return self._write(others[0][0], others[0][1], values, scope)
+        call_checked(split.put, values)
+        return written(
+            [self._write(n, v, select_elements(values, target), scope) for n, v, target in others]
+        )
 
     def _write(
         self, n: int, view: View, items: npt.NDArray[Any], scope: OperationScope
     ) -> WriteFutures:
         def begin(layer: TensorStore) -> WriteFutures:
-            driver, found = layer._driver.refresh_bounds(
+            driver, layer_view = layer._driver.refresh_bounds(
                 IndexTransform._of_view(view), _layer_scope(scope)
             )
-            return driver.write(found, items, scope)
+            return driver.write(layer_view, items, scope)
 
         layer = self._layers[n]
         if isinstance(layer, TensorStore):
@@ -209,15 +213,15 @@ class StackDriver(Driver):
         *,
         write: bool,
     ) -> Future[Any]:
-        """Do something with a layer that is a spec, and opened for it."""
+        """Open a layer that is a spec, and call `begin` with it."""
 
-        def opened(found: TensorStore) -> Future[Any]:
-            if found.dtype != self.dtype:
-                raise ArgumentError(f"layer {n} has {found.dtype}, not {self.dtype}")
-            return begin(found)
+        def start_operation(layer: TensorStore) -> Future[Any]:
+            if layer.dtype != self.dtype:
+                raise ArgumentError(f"layer {n} has {layer.dtype}, not {self.dtype}")
+            return begin(layer)
 
         opening = Opening(not write, write, scope.transaction)
-        return chained(open_spec(self._layers[n], opening), opened)
+        return chained(open_spec(self._layers[n], opening), start_operation)
 
     def _split_view(self, view: IndexTransform, scope: OperationScope, *, write: bool) -> Seen:
         """Split a view among the layers.
@@ -239,10 +243,10 @@ class StackDriver(Driver):
         """
         if scope.transaction is not None:
             return [None] * len(numbers)
-        near = self._memory_arrays(scope, write=write)
+        in_memory = self._memory_arrays(scope, write=write)
         if write or scope is not NO_SCOPE or len(numbers) == 1:
-            return [near[n] for n in numbers]
-        return [self._stored_array(n) if near[n] is None else near[n] for n in numbers]
+            return [in_memory[n] for n in numbers]
+        return [self._stored_array(n) if in_memory[n] is None else in_memory[n] for n in numbers]
 
     def _stored_array(self, n: int) -> Array | None:
         layer = self._layers[n]
@@ -257,32 +261,34 @@ class StackDriver(Driver):
         arrays = self._arrays
         if arrays is None:
             arrays = self._arrays = {}
-        found = arrays.get(write)
-        if found is None:
-            able = "w" if write else "r"
-            found = arrays[write] = [
+        memory = arrays.get(write)
+        if memory is None:
+            letter = "w" if write else "r"
+            memory = arrays[write] = [
                 find_memory(layer._driver, scope, write=write)
-                if isinstance(layer, TensorStore) and able in layer._mode
+                if isinstance(layer, TensorStore) and letter in layer._mode
                 else None
                 for layer in self._layers
             ]
-        return found
+        return memory
 
 
-def _start_stored_read(seen: Seen, result: npt.NDArray[Any]) -> Future[npt.NDArray[Any]]:
+def _start_stored_read(split: Seen, result: npt.NDArray[Any]) -> Future[npt.NDArray[Any]]:
     """Start to read stored layers, with one call of the engine."""
     future: Future[npt.NDArray[Any]] = Future._pending()
-    future._work = call_checked(seen.read, result, future).help
+    future._work = call_checked(split.read, result, future).help
     return future
 
 
 def common_units(stated: Sequence[Any], layers: Iterable[Layer]) -> tuple[Any, ...]:
     """Return the unit of each dimension from the spec, or the layers' common unit."""
-    found = [layer.dimension_units for layer in layers]
-    said = [[units[k] for units in found if units and units[k]] for k in range(len(stated))]
+    layer_units = [layer.dimension_units for layer in layers]
+    known_units = [
+        [units[k] for units in layer_units if units and units[k]] for k in range(len(stated))
+    ]
     return tuple(
         unit or (those[0] if those and those.count(those[0]) == len(those) else None)
-        for unit, those in zip(stated, said, strict=True)
+        for unit, those in zip(stated, known_units, strict=True)
     )
 
 
@@ -292,8 +298,10 @@ def _start_read(
     """Start to read a view of a layer's base."""
     if not layer.readable:
         return failed(ReadOnlyError("a layer was opened for writing only: reading is refused"))
-    driver, found = layer._driver.refresh_bounds(IndexTransform._of_view(view), _layer_scope(scope))
-    return driver.read(found, out, scope)
+    driver, base_view = layer._driver.refresh_bounds(
+        IndexTransform._of_view(view), _layer_scope(scope)
+    )
+    return driver.read(base_view, out, scope)
 
 
 def _layer_scope(scope: OperationScope) -> OperationScope:

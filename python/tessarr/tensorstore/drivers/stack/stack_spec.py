@@ -49,14 +49,14 @@ class StackSpec(ViewSpec):
         layers = members.pop("layers", None)
         if not isinstance(layers, list):
             raise ArgumentError(f'"layers": {safe_repr(layers)} is not a list')
-        made = cls(schema)
-        made._references = References.parse(RESOURCES, members)
-        made._set_nested(spec_inside(one) for one in layers)
-        for k, one in enumerate(made._nested):
-            if one.domain is None:
+        spec = cls(schema)
+        spec._references = References.parse(RESOURCES, members)
+        spec._set_nested(spec_inside(layer) for layer in layers)
+        for k, layer in enumerate(spec._nested):
+            if layer.domain is None:
                 raise ArgumentError(f"layer {k} has to have a domain")
-        made._settle()
-        return made
+        spec._settle()
+        return spec
 
     def _constrain(self, schema: Schema) -> None:
         """Add constraints; the data type applies to all layers."""
@@ -68,7 +68,7 @@ class StackSpec(ViewSpec):
         check_parts(self.schema)
         shared = self.effective().dtype
         if shared is not None:
-            self._set_nested(with_data_type(one, shared) for one in self._nested)
+            self._set_nested(with_data_type(layer, shared) for layer in self._nested)
 
     @classmethod
     def of(
@@ -76,24 +76,24 @@ class StackSpec(ViewSpec):
     ) -> tuple[Self, IndexTransform]:
         """Return the spec of open layers."""
         assert isinstance(driver, StackDriver)
-        made = cls(Schema(dtype=driver.dtype, domain=driver.domain))
+        spec = cls(Schema(dtype=driver.dtype, domain=driver.domain))
         if any(unit is not None for unit in driver.dimension_units):
-            made.schema.update(dimension_units=driver.dimension_units)
-        made._references = driver.references
+            spec.schema.update(dimension_units=driver.dimension_units)
+        spec._references = driver.references
 
-        def told(one: Layer) -> Spec:
-            if isinstance(one, TensorStore):
-                return one._spec(minimal=minimal)
-            spec: Spec = one
+        def layer_spec(layer: Layer) -> Spec:
+            if isinstance(layer, TensorStore):
+                return layer._spec(minimal=minimal)
+            spec: Spec = layer
             return spec._minimal() if minimal else spec
 
-        made._set_nested(map(told, driver.layers))
-        return made, view
+        spec._set_nested(map(layer_spec, driver.layers))
+        return spec, view
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
         layers = [
-            nested_json(one, naming, include_defaults=include_defaults) for one in self._nested
+            nested_json(layer, naming, include_defaults=include_defaults) for layer in self._nested
         ]
         return {
             "layers": layers,
@@ -127,22 +127,22 @@ class StackSpec(ViewSpec):
         return self
 
     def _effective(self) -> Schema:
-        known = self.schema.copy()
-        for one in self._nested:
-            if one.dtype is not None:
-                known.update(dtype=one.dtype)
-        domains = [one.domain for one in self._nested]
+        schema = self.schema.copy()
+        for layer in self._nested:
+            if layer.dtype is not None:
+                schema.update(dtype=layer.dtype)
+        domains = [layer.domain for layer in self._nested]
         if domains and None not in domains:
-            known = known._merged(Schema(domain=overlay_domain(self._nested, known.domain)))
-        if known.rank is not None:
-            stated = known.dimension_units or (None,) * known.rank
-            known.update(dimension_units=common_units(stated, self._nested))
-        return known
+            schema = schema._merged(Schema(domain=overlay_domain(self._nested, schema.domain)))
+        if schema.rank is not None:
+            stated = schema.dimension_units or (None,) * schema.rank
+            schema.update(dimension_units=common_units(stated, self._nested))
+        return schema
 
     @property
     def open_mode(self) -> OpenMode:
         """The open mode, if all layers have the same."""
-        modes = [one.open_mode for one in self._nested]
+        modes = [layer.open_mode for layer in self._nested]
         return modes[0] if modes and modes.count(modes[0]) == len(modes) else OpenMode()
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
@@ -150,7 +150,7 @@ class StackSpec(ViewSpec):
 
         def opened() -> Opened:
             keywords: LayersKeywords = {"transaction": opening.transaction, "schema": self.schema}
-            made = combine_layers(self._nested, "overlay", None, keywords, self._references)
-            return Opened(made._driver, view)
+            handle = combine_layers(self._nested, "overlay", None, keywords, self._references)
+            return Opened(handle._driver, view)
 
         return start(opened, here=True)

@@ -43,17 +43,17 @@ class PendingRead(NamedTuple):
     chunk: npt.NDArray[Any]
     called: Future[Any] | None
     """Ends with the call; None if the function has returned."""
-    kept: Kept | None
+    cached: Kept | None
     """The cached chunk."""
 
     def end(self) -> tuple[npt.NDArray[Any], bytes]:
         """Wait for the chunk; return it, and its generation."""
-        found, kept = self.chunk, self.kept
-        generation, at = read_stamp(self.called and self.called.result())
-        if kept is not None and kept[1] and generation in (b"", kept[1]):
-            found, generation = kept[0], kept[1]
-        self.cache.put(self.box.origin, found, generation, at)
-        return found, generation
+        chunk, cached = self.chunk, self.cached
+        generation, time_s = read_stamp(self.called and self.called.result())
+        if cached is not None and cached[1] and generation in (b"", cached[1]):
+            chunk, generation = cached[0], cached[1]
+        self.cache.put(self.box.origin, chunk, generation, time_s)
+        return chunk, generation
 
 
 class _PendingWrite(NamedTuple):
@@ -70,14 +70,14 @@ class _PendingWrite(NamedTuple):
         """Wait for the chunk; return whether the replaced generation was the expected one."""
         try:
             result = self.called and self.called.result()
-            generation, at = read_stamp(result)
+            generation, time_s = read_stamp(result)
         except BaseException:
             self.cache.drop(self.box.origin)
             raise
         if result is not None and not generation:
             self.cache.drop(self.box.origin)
             return not self.expected
-        self.cache.put(self.box.origin, self.chunk, generation, at)
+        self.cache.put(self.box.origin, self.chunk, generation, time_s)
         return True
 
 
@@ -107,29 +107,29 @@ class Chunks:
     def new(self, box: View, *, clear: bool = True) -> npt.NDArray[Any]:
         """Return an array for a chunk, with its axes in the order of the layout."""
         order, shape, kind = self._order, box.shape, self._dtype
-        made = (np.zeros if clear else np.empty)([shape[axis] for axis in order], kind.dtype)
+        chunk = (np.zeros if clear else np.empty)([shape[axis] for axis in order], kind.dtype)
         if clear and kind.name in _EMPTY_ELEMENTS:
-            made[...] = _EMPTY_ELEMENTS[kind.name]
-        return made if self._axes is None else made.transpose(self._axes)
+            chunk[...] = _EMPTY_ELEMENTS[kind.name]
+        return chunk if self._axes is None else chunk.transpose(self._axes)
 
     def read(
         self,
         cache: ChunkCache,
         box: View,
         parameters: VirtualChunkedReadParameters,
-        kept: Kept | None,
+        cached: Kept | None,
     ) -> PendingRead:
         """Start to read a chunk; the cache can have a stale one."""
-        if kept is not None:
+        if cached is not None:
             parameters = VirtualChunkedReadParameters(
-                parameters.batch, kept[1], parameters.staleness_bound
+                parameters.batch, cached[1], parameters.staleness_bound
             )
         function = self._functions.read
         if function is None:
             raise ArgumentError("there is no function that reads chunks")
         chunk = self.new(box)
         called = self._functions.begin(function, IndexDomain._of_view(box), chunk, parameters)
-        return PendingRead(cache, box, chunk, called, kept)
+        return PendingRead(cache, box, chunk, called, cached)
 
     def _write(
         self, cache: ChunkCache, box: View, chunk: npt.NDArray[Any], expected: bytes
@@ -156,25 +156,28 @@ class Chunks:
         """Read a chunk, change a part of it and write it, until no other writer interferes."""
         parameters = VirtualChunkedReadParameters()
         with waiting(), self._lock:  # other threads may be needed to finish the call
-            kept, last = cache.get(box.origin), None
+            cached, last_generation = cache.get(box.origin), None
             while True:
-                if kept is None or kept[2] < parameters.staleness_bound:
+                if cached is None or cached[2] < parameters.staleness_bound:
                     self.check_readable(None)
-                    before, generation = self.read(cache, box, parameters, kept).end()
+                    before, generation = self.read(cache, box, parameters, cached).end()
                 else:
-                    before, generation, _ = kept
+                    before, generation, _ = cached
                 chunk = self.new(box, clear=False)
                 chunk[...] = before
                 change(chunk)
                 if self._write(cache, box, chunk, generation).end():
                     return
                 # A chunk of the same generation need not be returned again, once.
-                kept, last = (before, generation, -inf) if generation != last else None, generation
+                cached, last_generation = (
+                    (before, generation, -inf) if generation != last_generation else None,
+                    generation,
+                )
                 parameters = VirtualChunkedReadParameters(staleness_bound=time.time())
 
-    def check_readable(self, kept: Kept | None) -> None:
+    def check_readable(self, cached: Kept | None) -> None:
         """Refuse to change a chunk that is not in the cache, and cannot be read."""
-        if kept is None and self._functions.read is None:
+        if cached is None and self._functions.read is None:
             raise ArgumentError(
                 "parts of chunks cannot be written without a function that reads chunks"
             )

@@ -96,8 +96,8 @@ def virtual_chunked(
     for function in (read_function, write_function):
         if function is not None and not callable(function):
             raise TypeError(f"{safe_repr(function)} is not a function")
-    wanted = Schema()
-    wanted.update(
+    constraints = Schema()
+    constraints.update(
         schema=schema,
         rank=rank,
         dtype=dtype,
@@ -106,17 +106,17 @@ def virtual_chunked(
         chunk_layout=chunk_layout,
         dimension_units=dimension_units,
     )
-    if wanted.dtype is None:
+    if constraints.dtype is None:
         raise ArgumentError("the data type has to be given")
-    if wanted.rank is None:
+    if constraints.rank is None:
         raise ArgumentError("the rank has to be given")
-    if wanted.fill_value is not None:
+    if constraints.fill_value is not None:
         raise ArgumentError("what functions read has no fill value")
-    if wanted.codec is not None:
+    if constraints.codec is not None:
         raise ArgumentError("what functions read has no codec")
     if loop is None:
         loop = running_loop()
     functions = Functions(read_function, write_function, loop)
     references = References(RESOURCES, {}).bind(of_class(context, Context, "context") or Context())
-    driver = VirtualDriver(functions, wanted, references)
+    driver = VirtualDriver(functions, constraints, references)
     return build_handle(driver, None, None, of_class(transaction, Transaction, "transaction"))

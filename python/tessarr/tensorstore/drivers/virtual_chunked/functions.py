@@ -79,12 +79,12 @@ class Functions:
     def begin(self, function: Function, *arguments: Any) -> Future[Any] | None:
         """Call a function; return a future of its result, or None if the result is None."""
         try:
-            found = function(*arguments)
-            if found is None:
+            result = function(*arguments)
+            if result is None:
                 return None
-            if isawaitable(found) and not isinstance(found, Future) and not iscoroutine(found):
-                found = _await_result(found)  # wraps any awaitable in a coroutine
-            return Future(found, loop=self.loop)
+            if isawaitable(result) and not isinstance(result, Future) and not iscoroutine(result):
+                result = _await_result(result)  # wraps any awaitable in a coroutine
+            return Future(result, loop=self.loop)
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(error)
 
@@ -103,13 +103,13 @@ async def _await_result(work: Any) -> Any:
     return await work
 
 
-def read_stamp(found: Any) -> tuple[bytes, float]:
+def read_stamp(result: Any) -> tuple[bytes, float]:
     """Return the generation and the time that a function returned."""
-    if found is None:
+    if result is None:
         return b"", inf
-    if isinstance(found, KvStore.TimestampedStorageGeneration):
-        return found.generation, found.time
+    if isinstance(result, KvStore.TimestampedStorageGeneration):
+        return result.generation, result.time
     raise TypeError(
         "a function of virtual_chunked returns None or a KvStore.TimestampedStorageGeneration, "
-        f"not {safe_repr(found)}"
+        f"not {safe_repr(result)}"
     )

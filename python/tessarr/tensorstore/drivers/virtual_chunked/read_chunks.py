@@ -56,7 +56,7 @@ class ChunkReader:
         cells: Cells,
         result: npt.NDArray[Any],
         cache: ChunkCache,
-        aside: StagedChunks | None,
+        staged: StagedChunks | None,
         *,
         batched: bool,
     ) -> None:
@@ -64,7 +64,7 @@ class ChunkReader:
         self._cells = cells
         self._result = result
         self._cache = cache
-        self._staged = aside
+        self._staged = staged
         # The batch of the read is already submitted; a new one collects the reads of the functions.
         batch = Batch() if batched else None
         self._parameters = VirtualChunkedReadParameters(batch, b"", time.time())
@@ -74,57 +74,57 @@ class ChunkReader:
 
         Cached chunks are copied immediately; another thread calls the functions.
         """
-        rest: list[_Cell] | None = []
+        missing: list[_Cell] | None = []
         if self._cache.limit:
-            rest = self._missing_cells()
-            if rest is None:
+            missing = self._missing_cells()
+            if missing is None:
                 return finished(self._result)
-        return begun(partial(self._read, rest))
+        return begun(partial(self._read, missing))
 
     def _missing_cells(self) -> list[_Cell] | None:
         """Copy cached chunks; return cells up to the first missing one, or None at the end."""
         while True:
-            rest = call_checked(self._cells.unknown, self._cached_chunks, self._result)
-            if rest is None or rest:
-                return rest
+            missing = call_checked(self._cells.unknown, self._cached_chunks, self._result)
+            if missing is None or missing:
+                return missing
 
     def _cached_chunks(self, origins: list[tuple[int, ...]]) -> list[npt.NDArray[Any] | None]:
         """Return the cached chunks at some origins; None for missing ones."""
-        bound, aside = self._parameters.staleness_bound, self._staged
-        kept = self._cache.find(origins)
-        found = [one[0] if one and one[2] >= bound else None for one in kept]
-        if aside is None:
-            return found
+        bound, staged = self._parameters.staleness_bound, self._staged
+        cached = self._cache.find(origins)
+        chunks = [entry[0] if entry and entry[2] >= bound else None for entry in cached]
+        if staged is None:
+            return chunks
         return [
-            aside.complete_chunk(origin) if chunk is None else aside.merge_onto(origin, chunk)
-            for origin, chunk in zip(origins, found, strict=True)
+            staged.complete_chunk(origin) if chunk is None else staged.merge_onto(origin, chunk)
+            for origin, chunk in zip(origins, chunks, strict=True)
         ]
 
-    def _read(self, rest: list[_Cell] | None) -> Future[npt.NDArray[Any]]:
+    def _read(self, missing: list[_Cell] | None) -> Future[npt.NDArray[Any]]:
         """Read chunks, starting with missing cells."""
-        under_way: list[tuple[PendingRead, View, View]] = []
+        pending_reads: list[tuple[PendingRead, View, View]] = []
         parameters, cache = self._parameters, self._cache
-        while rest is not None:
-            for box, inside, place in rest:
+        while missing is not None:
+            for box, inside, target in missing:
                 reading = self._chunks.read(cache, box, parameters, cache.get(box.origin))
                 if reading.called is None:
-                    self._copy(reading, inside, place)
+                    self._copy(reading, inside, target)
                 else:
-                    under_way.append((reading, inside, place))
-            rest = self._missing_cells()
+                    pending_reads.append((reading, inside, target))
+            missing = self._missing_cells()
         if parameters.batch is not None:
             parameters.batch._begin()  # a called function may wait for its own reads
 
         def finish() -> Future[npt.NDArray[Any]]:
-            for one in under_way:
-                self._copy(*one)
+            for pending in pending_reads:
+                self._copy(*pending)
             return finished(self._result)
 
-        return after([reading.called for reading, *_ in under_way], finish)
+        return after([reading.called for reading, *_ in pending_reads], finish)
 
-    def _copy(self, reading: PendingRead, inside: View, place: View) -> None:
+    def _copy(self, reading: PendingRead, inside: View, target: View) -> None:
         """Wait for a chunk, and copy the selected part."""
         chunk, _ = reading.end()
         if self._staged is not None:
             chunk = self._staged.merge_onto(reading.box.origin, chunk)
-        assign_elements(self._result, place, select_elements(chunk, inside))
+        assign_elements(self._result, target, select_elements(chunk, inside))

@@ -92,16 +92,16 @@ class VirtualDriver(Driver):
             tuple(Dim._of(d.inclusive_min, d.exclusive_max, d.label) for d in domain._dims)
         )
         layout = schema.chunk_layout
-        given = layout.to_json()
+        layout_json = layout.to_json()
         check_codec_chunk(schema._layout)
         extent = self._domain._as_view()
         self._shape, _ = choose(alike(schema._layout), extent, extent.rank)
         origin = layout.grid_origin or (None,) * schema.rank
         self._origin = tuple(
-            _grid_origin(dim, size) if one is None else one
-            for one, dim, size in zip(origin, self._domain._dims, self._shape, strict=True)
+            _grid_origin(dim, size) if start is None else start
+            for start, dim, size in zip(origin, self._domain._dims, self._shape, strict=True)
         )
-        order = given.get("inner_order", given.get("inner_order_soft_constraint"))
+        order = layout_json.get("inner_order", layout_json.get("inner_order_soft_constraint"))
         order = tuple(range(schema.rank) if order is None else order)
         self._chunks = Chunks(functions, schema.dtype, order)
         self._layout = ChunkLayout(
@@ -138,7 +138,7 @@ class VirtualDriver(Driver):
     ) -> Future[npt.NDArray[Any]]:
         """Copy cached chunks, and read the others."""
         # A read that waits for a batch holds no reference to it.
-        alone, batched = scope._replace(batch=None), scope.batch is not None
+        without_batch, batched = scope._replace(batch=None), scope.batch is not None
 
         def begin() -> Future[npt.NDArray[Any]]:
             try:
@@ -146,10 +146,10 @@ class VirtualDriver(Driver):
                 result = empty(view.domain.shape, self.dtype.dtype) if out is None else out
                 if view.size == 0:
                     return finished(result)
-                aside = self._staged_chunks(alone)
-                cache = self._cache if aside is None else aside.cache
-                about = self._chunks, self._cells(view), result, cache, aside
-                return ChunkReader(*about, batched=batched).begin()
+                staged = self._staged_chunks(without_batch)
+                cache = self._cache if staged is None else staged.cache
+                arguments = self._chunks, self._cells(view), result, cache, staged
+                return ChunkReader(*arguments, batched=batched).begin()
             except Exception as error:  # noqa: BLE001 (the future tells it)
                 return failed(error)
 
@@ -159,25 +159,25 @@ class VirtualDriver(Driver):
         self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
     ) -> WriteFutures:
         """Write each chunk; partly written chunks are read first."""
-        aside = self._staged_chunks(scope)
+        staged = self._staged_chunks(scope)
 
         def work() -> Future[None]:
             check_finite(view)
             if view.size == 0:
                 return NOTHING
-            chunks = [(*one, covers_chunk(one[1], one[0])) for one in self._cells(view)]
-            if aside is not None:
+            chunks = [(*cell, covers_chunk(cell[1], cell[0])) for cell in self._cells(view)]
+            if staged is not None:
                 assert scope.transaction is not None
-                for box, inside, place, _ in chunks:
-                    aside.put(box, inside, select_elements(values, place))
+                for box, inside, target, _ in chunks:
+                    staged.put(box, inside, select_elements(values, target))
                 scope.transaction._check_single_target()
                 return NOTHING
             for box, *_, whole in chunks:
                 if not whole:
                     self._chunks.check_readable(self._cache.get(box.origin))
             ends = []
-            for box, inside, place, whole in chunks:
-                items = select_elements(values, place)
+            for box, inside, target, whole in chunks:
+                items = select_elements(values, target)
                 if whole:
                     chunk = self._chunks.new(box, clear=False)
                     assign_elements(chunk, inside, items)
@@ -200,8 +200,10 @@ class VirtualDriver(Driver):
         """Return the staged chunks of a transaction."""
         if scope.transaction is None:
             return None
-        found: StagedChunks = scope.transaction._staging.join_changes(self, self._new_staged_chunks)
-        return found
+        staged: StagedChunks = scope.transaction._staging.join_changes(
+            self, self._new_staged_chunks
+        )
+        return staged
 
     def _new_staged_chunks(self) -> StagedChunks:
         """Return new staged chunks, with a cache of reads if the driver has none."""

@@ -41,10 +41,10 @@ class VirtualSpec(ReferringSpec):
         read, write = (members.pop(name, None) for name in _FUNCTIONS)
         if not callable(read) and not callable(write):
             raise ArgumentError('"driver": functions cannot be told as JSON; use virtual_chunked')
-        made = cls(schema)
-        made._functions = Functions(read, write, running_loop())
-        made._references = References.parse(RESOURCES, members)
-        return made
+        spec = cls(schema)
+        spec._functions = Functions(read, write, running_loop())
+        spec._references = References.parse(RESOURCES, members)
+        return spec
 
     @classmethod
     def of(
@@ -52,7 +52,7 @@ class VirtualSpec(ReferringSpec):
     ) -> tuple[Self, IndexTransform]:
         """Return the spec of an open driver."""
         assert isinstance(driver, VirtualDriver)
-        made = cls(
+        spec = cls(
             Schema(
                 dtype=driver.dtype,
                 domain=driver.domain,
@@ -60,38 +60,38 @@ class VirtualSpec(ReferringSpec):
                 dimension_units=driver.dimension_units,
             )
         )
-        made._functions = driver.functions
-        made._references = driver.references
-        return made, view
+        spec._functions = driver.functions
+        spec._references = driver.references
+        return spec, view
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members to be pickled, and refuse to be other JSON."""
         if not naming.brief:
             raise UnsupportedError("functions cannot be told as JSON")
-        found = dict(zip(_FUNCTIONS, (self._functions.read, self._functions.write), strict=True))
-        return found | self._references.json(naming, include_defaults=include_defaults)
+        json = dict(zip(_FUNCTIONS, (self._functions.read, self._functions.write), strict=True))
+        return json | self._references.json(naming, include_defaults=include_defaults)
 
     def changed(self, options: Options) -> Self:
         """Return the spec with options."""
         if options.kvstore is not None:
             raise ArgumentError('a spec of the driver "virtual_chunked" takes no kvstore')
-        made = self._referring(self._references)
+        spec = self._referring(self._references)
         if options.schema is not None:
             if options.schema.fill_value is not None or options.schema.codec is not None:
                 raise ArgumentError("what functions read has neither a fill value nor a codec")
-            made.schema = self.schema._merged(options.schema)
-        return made
+            spec.schema = self.schema._merged(options.schema)
+        return spec
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Return the driver."""
 
         def opened() -> Opened:
             functions = self._functions
-            for asked, function, act in (
+            for requested, function, act in (
                 (opening.read and not opening.write, functions.read, "read"),
                 (opening.write and not opening.read, functions.write, "write"),
             ):
-                if asked and function is None:
+                if requested and function is None:
                     raise ArgumentError(f"there is no function to {act} chunks")
             return Opened(VirtualDriver(functions, self.schema, self._references), view)
 

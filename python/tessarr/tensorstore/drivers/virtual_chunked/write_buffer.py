@@ -68,28 +68,28 @@ class StagedChunks:
     def put(self, box: View, inside: View, items: npt.NDArray[Any]) -> None:
         """Stage items at the positions of a view of a chunk."""
         with self._lock:
-            kept = self._chunks.get(box.origin)
-            if kept is None:
-                kept = _StagedChunk(box, self._new(box), np.zeros(box.shape, bool))
-                self._chunks[box.origin] = kept
-            assign_elements(kept.values, inside, items)
-            assign_elements(kept.written, inside, np.broadcast_to(np.True_, inside.shape))
+            entry = self._chunks.get(box.origin)
+            if entry is None:
+                entry = _StagedChunk(box, self._new(box), np.zeros(box.shape, bool))
+                self._chunks[box.origin] = entry
+            assign_elements(entry.values, inside, items)
+            assign_elements(entry.written, inside, np.broadcast_to(np.True_, inside.shape))
 
     def complete_chunk(self, origin: tuple[int, ...]) -> npt.NDArray[Any] | None:
         """Return a completely written chunk, or None."""
         with self._lock:
-            kept = self._chunks.get(origin)
-            return kept.values.copy() if kept is not None and kept.written.all() else None
+            entry = self._chunks.get(origin)
+            return entry.values.copy() if entry is not None and entry.written.all() else None
 
     def merge_onto(self, origin: tuple[int, ...], chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a chunk with the written elements."""
         with self._lock:
-            kept = self._chunks.get(origin)
-            if kept is None:
+            entry = self._chunks.get(origin)
+            if entry is None:
                 return chunk
-            found = chunk.copy()
-            kept.copy_onto(found)
-            return found
+            merged = chunk.copy()
+            entry.copy_onto(merged)
+            return merged
 
     # In the end
 
@@ -99,8 +99,8 @@ class StagedChunks:
 
     def commit(self) -> None:
         """Store all chunks; partly written ones are merged with the current chunks."""
-        for kept in self._chunks.values():
-            if kept.written.all():
-                self._store(kept.box, kept.values).result()
+        for entry in self._chunks.values():
+            if entry.written.all():
+                self._store(entry.box, entry.values).result()
             else:
-                self._change(kept.box, partial(_StagedChunk.copy_onto, kept))
+                self._change(entry.box, partial(_StagedChunk.copy_onto, entry))

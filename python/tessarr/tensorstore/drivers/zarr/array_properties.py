@@ -222,9 +222,9 @@ def _byte_order_of(meta: ArrayMeta) -> npt.NDArray[np.intp] | None:
     data_type, serializer = meta.data_type, find_codec_roles(meta).serializer
     if not isinstance(serializer, Bytes) or not serializer.swaps(data_type):
         return None
-    places = np.arange(data_type.item_bytes)
-    found = np.zeros_like(places)
+    positions = np.arange(data_type.item_bytes)
+    order = np.zeros_like(positions)
     for shift in (0, 8, 16):  # of numbers below `MAX_ITEM_BYTES`
-        digits = (places >> shift & 0xFF).astype(np.uint8)
-        found |= data_type.swapped(digits.tobytes()).astype(np.intp) << shift
-    return found
+        digits = (positions >> shift & 0xFF).astype(np.uint8)
+        order |= data_type.swapped(digits.tobytes()).astype(np.intp) << shift
+    return order

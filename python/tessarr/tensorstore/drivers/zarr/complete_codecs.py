@@ -46,7 +46,7 @@ class CodecTarget:
     order: Shape | None = None
 
 
-def complete_chain(chain: Chain, wanted: CodecTarget) -> list[JSONObject]:
+def complete_chain(chain: Chain, target: CodecTarget) -> list[JSONObject]:
     """Return the chain for a document, with all open options chosen.
 
     Raises
@@ -54,45 +54,45 @@ def complete_chain(chain: Chain, wanted: CodecTarget) -> list[JSONObject]:
     ArgumentError
         If a codec cannot be completed.
     """
-    found: list[JSONObject] = []
+    codecs: list[JSONObject] = []
     for part in chain.array_array:
-        found.append(_complete_codec(part, wanted, None))
+        codecs.append(_complete_codec(part, target, None))
         if part.name == "transpose":
-            wanted = _transpose_target(wanted, part.axes(wanted.rank))
-    middle = chain.array_bytes or _default_serializer(wanted.data_type)
-    in_order = tuple(range(wanted.rank))
-    if middle.name != SHARDING and wanted.order not in {None, in_order}:
-        assert wanted.order is not None
-        found.append(_codec_json("transpose", {"order": list(wanted.order)}))
+            target = _transpose_target(target, part.axes(target.rank))
+    middle = chain.array_bytes or _default_serializer(target.data_type)
+    in_order = tuple(range(target.rank))
+    if middle.name != SHARDING and target.order not in {None, in_order}:
+        assert target.order is not None
+        codecs.append(_codec_json("transpose", {"order": list(target.order)}))
     if middle.name == SHARDING:
         if chain.bytes_bytes:
             names = ", ".join(repr(part.name) for part in chain.bytes_bytes)
             raise ArgumentError(f"codecs {names} of whole shards: give them for subchunks")
-        found.append(_complete_sharding(middle, wanted))
-        return found
-    found.append(_complete_codec(middle, wanted, None))
-    item_bytes = _item_bytes(wanted.data_type) if middle.name == "bytes" else None
+        codecs.append(_complete_sharding(middle, target))
+        return codecs
+    codecs.append(_complete_codec(middle, target, None))
+    item_bytes = _item_bytes(target.data_type) if middle.name == "bytes" else None
     for part in chain.bytes_bytes:
-        found.append(_complete_codec(part, wanted, item_bytes))
+        codecs.append(_complete_codec(part, target, item_bytes))
         item_bytes = None
-    return found
+    return codecs
 
 
-def _transpose_target(wanted: CodecTarget, axes: Shape) -> CodecTarget:
-    where = {axis: place for place, axis in enumerate(axes)}
-    order = wanted.order
+def _transpose_target(target: CodecTarget, axes: Shape) -> CodecTarget:
+    positions = {axis: index for index, axis in enumerate(axes)}
+    order = target.order
     return replace(
-        wanted,
-        read_chunk=tuple(wanted.read_chunk[axis] for axis in axes),
-        order=None if order is None else tuple(where[axis] for axis in order),
+        target,
+        read_chunk=tuple(target.read_chunk[axis] for axis in axes),
+        order=None if order is None else tuple(positions[axis] for axis in order),
     )
 
 
 def _default_serializer(data_type: DataType) -> Part:
-    found = default_serializer(data_type)
-    if found is None:
+    serializer = default_serializer(data_type)
+    if serializer is None:
         return Part("bytes", "array_bytes", {})
-    stated: JSONObject = found.to_json(3)
+    stated: JSONObject = serializer.to_json(3)
     return Part(stated["name"], "array_bytes", stated.get("configuration", {}))
 
 
@@ -101,13 +101,13 @@ def _item_bytes(data_type: DataType) -> int:
     return 1 if data_type.numpy.names or is_raw(data_type) else data_type.item_bytes
 
 
-def _complete_codec(part: Part, wanted: CodecTarget, item_bytes: int | None) -> JSONObject:
+def _complete_codec(part: Part, target: CodecTarget, item_bytes: int | None) -> JSONObject:
     options = dict(part.options)
     match part.name:
         case "transpose":
-            return _codec_json("transpose", {"order": list(part.axes(wanted.rank))})
+            return _codec_json("transpose", {"order": list(part.axes(target.rank))})
         case "bytes":
-            if wanted.data_type.unit_bytes == 1:
+            if target.data_type.unit_bytes == 1:
                 return _codec_json("bytes", {})
             return _codec_json("bytes", {"endian": options.get("endian", "little")})
         case "gzip":
@@ -143,10 +143,10 @@ def _blosc(options: dict[str, Any], item_bytes: int | None) -> JSONObject:
     return _codec_json("blosc", result)
 
 
-def _complete_sharding(part: Part, wanted: CodecTarget) -> JSONObject:
-    shape = part.options.get("chunk_shape", wanted.read_chunk)
-    if len(shape) != wanted.rank:
-        raise ArgumentError(f"subchunks {list(shape)} in chunks of {wanted.rank} dimensions")
+def _complete_sharding(part: Part, target: CodecTarget) -> JSONObject:
+    shape = part.options.get("chunk_shape", target.read_chunk)
+    if len(shape) != target.rank:
+        raise ArgumentError(f"subchunks {list(shape)} in chunks of {target.rank} dimensions")
     inner = part.subchunks or Chain()
     index = part.options.get("index_codecs", INDEX)
     numbers = data_types.to_data_type("uint64")
@@ -154,9 +154,9 @@ def _complete_sharding(part: Part, wanted: CodecTarget) -> JSONObject:
         SHARDING,
         {
             "chunk_shape": list(shape),
-            "codecs": complete_chain(inner, wanted),
+            "codecs": complete_chain(inner, target),
             "index_codecs": complete_chain(
-                index, CodecTarget(numbers, wanted.rank + 1, (*shape, 2))
+                index, CodecTarget(numbers, target.rank + 1, (*shape, 2))
             ),
             "index_location": part.options.get("index_location", "end"),
         },

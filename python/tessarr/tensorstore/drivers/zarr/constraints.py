@@ -185,7 +185,7 @@ class Constraints(ABC):
         """
 
     @abstractmethod
-    def choose_chunks(self, settled: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
+    def choose_chunks(self, resolved: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
         """Return the shapes of chunks of a new array of some extent, read and written.
 
         Raises
@@ -226,9 +226,9 @@ class Constraints(ABC):
             return None
         # A spec is stricter than a stored document, except for booleans as 0 and 1.
         problems = Problems(strict=self.data_type.name != "bool")
-        found = self.data_type.fill_from_json(self.fill, self.zarr_format, "fill_value", problems)
+        result = self.data_type.fill_from_json(self.fill, self.zarr_format, "fill_value", problems)
         refuse(problems)
-        return found
+        return result
 
     def effective(self, schema: Schema, of: Field = WHOLE) -> Schema:
         """Return the known schema, without the codec, from these constraints and a schema.
@@ -246,7 +246,7 @@ class Constraints(ABC):
             data = self.fill_bytes()
             fill = None if data is None else scalar_of(self.data_type, data, of)
         units = self.dimension_units
-        made = {
+        fields = {
             "dtype": None if element is None else element.dtype,
             "rank": rank,
             "domain": self.domain(schema, rank, inner),
@@ -255,7 +255,7 @@ class Constraints(ABC):
             "dimension_units": None if units is None else (*units, *(None for _ in inner or ())),
         }
         stated = self.fill is not OPEN and element is not None
-        return Schema._of(made)._merged(schema._of_elements(fill=not stated))
+        return Schema._of(fields)._merged(schema._of_elements(fill=not stated))
 
     def codec_with(self, schema: Schema) -> CodecSpec:
         """Return the known encoding.
@@ -277,11 +277,11 @@ class Constraints(ABC):
         ArgumentError
             If constraints contradict each other.
         """
-        asked = Schema(rank=schema.rank, dtype=schema.dtype, domain=schema.domain)
-        found = self.effective(asked, of)
-        if self.data_type is None and schema.rank is None and found.domain is None:
-            return Schema(dtype=found.dtype)
-        return found
+        known_parts = Schema(rank=schema.rank, dtype=schema.dtype, domain=schema.domain)
+        known = self.effective(known_parts, of)
+        if self.data_type is None and schema.rank is None and known.domain is None:
+            return Schema(dtype=known.dtype)
+        return known
 
     def _rank(self, schema: Schema, inner: Shape | None) -> int | None:
         chunked = self.rank
@@ -314,9 +314,9 @@ class Constraints(ABC):
         domain = self._known_domain(schema, rank, inner)
         if domain is None or rank is None or schema.domain is None:
             return domain
-        known = rank - len(inner or ())
+        outer_rank = rank - len(inner or ())
         marked = [
-            Dim._of(dim.inclusive_min, dim.exclusive_max, dim.label, (False, k < known))
+            Dim._of(dim.inclusive_min, dim.exclusive_max, dim.label, (False, k < outer_rank))
             for k, dim in enumerate(domain._dims)
         ]
         return IndexDomain._of(marked)
@@ -325,21 +325,21 @@ class Constraints(ABC):
         self, schema: Schema, rank: int | None, inner: Shape | None
     ) -> IndexDomain | None:
         """Return the known domain, without flags of implicit bounds."""
-        given = schema.domain
+        schema_domain = schema.domain
         chunked = self._chunked_rank(rank, inner)
         if rank is None:
-            return given
+            return schema_domain
         # With an open data type, the inner dimensions are known by now.
-        settled = inner is not None and self.unknown_inner is None
-        whole = schema.rank is not None or self.data_type is not None or settled
+        resolved = inner is not None and self.unknown_inner is None
+        whole = schema.rank is not None or self.data_type is not None or resolved
         scalar = chunked == 0 and whole
-        told = self.shape is not None or self.dimension_names is not None or scalar
-        if given is None and not (told and (inner is not None or rank == chunked)):
+        is_known = self.shape is not None or self.dimension_names is not None or scalar
+        if schema_domain is None and not (is_known and (inner is not None or rank == chunked)):
             return None
-        known = rank - len(inner or ())
+        outer_rank = rank - len(inner or ())
         stated = self.shape or ()
-        domain = _unbounded_domain(stated, known, self.dimension_names, inner or ())
-        return domain if given is None else merged_domains(domain, given)
+        domain = _unbounded_domain(stated, outer_rank, self.dimension_names, inner or ())
+        return domain if schema_domain is None else merged_domains(domain, schema_domain)
 
     def _chunked_rank(self, rank: int | None, inner: Shape | None) -> int | None:
         """Return the number of chunked dimensions, or None while it is open."""
@@ -361,14 +361,14 @@ class Constraints(ABC):
         ArgumentError
             If the schema contradicts it.
         """
-        given = schema._layout
+        schema_layout = schema._layout
         if rank is None:
-            return given
+            return schema_layout
         chunked = self._chunked_rank(rank, inner)
         if inner is None:
             inner = () if chunked is None else (0,) * (rank - chunked)
         known = self.chunks(chunked, rank, inner)
-        return known if given is NO_LAYOUT else given.merged(known)
+        return known if schema_layout is NO_LAYOUT else schema_layout.merged(known)
 
     def _lazy_layout(
         self, schema: Schema, rank: int | None, inner: Shape | None
@@ -397,11 +397,15 @@ class Constraints(ABC):
             raise ArgumentError("an array is created with a finite domain: give shape or domain")
         layout = self.layout(schema, domain.rank, inner)
         chunked = domain.rank - len(inner)
-        asked = self.chunk_constraints(layout, chunked)
-        return ResolvedConstraints(stored, domain.labels, layout, chunked, asked), domain
+        chunk_lengths = self.chunk_constraints(layout, chunked)
+        return ResolvedConstraints(stored, domain.labels, layout, chunked, chunk_lengths), domain
 
     def create(
-        self, schema: Schema, settled: ResolvedConstraints, shape: Shape, cut: tuple[Shape, Shape]
+        self,
+        schema: Schema,
+        resolved: ResolvedConstraints,
+        shape: Shape,
+        chunk_shapes: tuple[Shape, Shape],
     ) -> ArrayMeta:
         """Return the metadata of a new array; the caller checks them against the schema.
 
@@ -417,13 +421,13 @@ class Constraints(ABC):
         ArgumentError, MetadataError
             If constraints contradict each other.
         """
-        (read, write), stored, problems = cut, settled.data_type, Problems()
+        (read, write), stored, problems = chunk_shapes, resolved.data_type, Problems()
         spec = ArraySpec(write, stored, self.new_fill(schema, stored))
         check_sizes(shape, spec, "/shape", "/chunk_shape", problems)
         grid = RegularGrid(write).fit(shape, "/chunk_shape", problems)
         problems.check("metadata")
         assert grid is not None
-        return self._build_metadata(schema, NewArray(settled, read, shape, grid, spec))
+        return self._build_metadata(schema, NewArray(resolved, read, shape, grid, spec))
 
     def _stored_data_type(self, schema: Schema, of: Field) -> data_types.DataType:
         """Return the data type of a new array."""
@@ -451,12 +455,12 @@ class Constraints(ABC):
         """
         if self.fill is not OPEN:
             return self.fill_bytes()
-        asked = schema._fill
-        if asked is None:
+        value = schema._fill
+        if value is None:
             return None if self.zarr_format == 2 else stored.default_fill()
         if stored.numpy.names:
-            return record_fill(asked, stored)
-        return stored.storable_fill(new_fill(asked, stored), self.zarr_format)
+            return record_fill(value, stored)
+        return stored.storable_fill(new_fill(value, stored), self.zarr_format)
 
     def check_common_members(
         self, meta: ArrayMeta, chunk_shape: Shape | None, stored_fill: Any
@@ -472,15 +476,15 @@ class Constraints(ABC):
         compare("chunk_shape", self.chunk_shape, chunk_shape)
         if self.data_type is not None:
             form = self.zarr_format
-            stated, found = self.data_type.to_json(form), meta.data_type.to_json(form)
-            compare(self.data_type_member, stated, found)
+            stated, actual = self.data_type.to_json(form), meta.data_type.to_json(form)
+            compare(self.data_type_member, stated, actual)
         if self.fill is not OPEN and self.fill_bytes() != stored_fill:
             raise ArgumentError(
                 f"metadata: fill_value {safe_repr(self.fill)} does not match "
                 f"{safe_repr(meta.fill_scalar)}"
             )
-        for name, wanted in self.attributes.items():
-            compare(f"attributes/{name}", wanted, meta.attributes.get(name))
+        for name, expected in self.attributes.items():
+            compare(f"attributes/{name}", expected, meta.attributes.get(name))
 
 
 def _unbounded_domain(
@@ -502,12 +506,12 @@ def build_array_view(
 
 def _are_labels(names: tuple[str | None, ...]) -> bool:
     """Return whether names are valid UTF-8 and unique."""
-    told = [name for name in names if name]
+    labels = [name for name in names if name]
     try:
-        "".join(told).encode()
+        "".join(labels).encode()
     except UnicodeEncodeError:
         return False
-    return len(set(told)) == len(told)
+    return len(set(labels)) == len(labels)
 
 
 def parse_data_type(value: Any, zarr_format: ZarrFormat, what: str) -> data_types.DataType:
@@ -519,7 +523,7 @@ def parse_data_type(value: Any, zarr_format: ZarrFormat, what: str) -> data_type
         If the value is invalid.
     """
     problems = Problems()
-    found = data_types.from_json(without_fractions(value), zarr_format, what, problems)
+    result = data_types.from_json(without_fractions(value), zarr_format, what, problems)
     refuse(problems)
-    assert found is not None
-    return found
+    assert result is not None
+    return result

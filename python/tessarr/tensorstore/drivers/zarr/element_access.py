@@ -66,17 +66,17 @@ class ElementAccess:
         "plain",
     )
 
-    def __init__(self, properties: ArrayProperties, place: Store) -> None:
+    def __init__(self, properties: ArrayProperties, store: Store) -> None:
         self._numpy, self._stored = properties.numpy, properties.stored
         self._fields, self._inner = properties.fields, properties.inner
         self._as_stored, self._parts = properties.as_stored, properties.parts
         self._valid_bits, self._byte_order = properties.bits, properties.places
         self.plain = properties.plain
         """Whether the engine reads the elements without conversion."""
-        self._base_store = place
-        self.in_memory = isinstance(place, MemoryStore)
+        self._base_store = store
+        self.in_memory = isinstance(store, MemoryStore)
         """Whether requests need no I/O."""
-        self._is_local = self.in_memory or isinstance(place, LocalStore)
+        self._is_local = self.in_memory or isinstance(store, LocalStore)
         self._small_chunk_shape: Shape = properties.small_chunk_shape
         # The futures of the last two reads. If the caller holds both, it starts many reads before
         # it waits, and threads read. If it waits for each read, this thread reads.
@@ -140,8 +140,8 @@ class ElementAccess:
         read = array._reading_view(view._view, self._stored, out, self._parts)
         if read.empty:
             return finished(read.now())
-        alone = read_group is None or (self.in_memory and not read_group.waits)
-        swift = alone and self._is_small(view)
+        is_single = read_group is None or (self.in_memory and not read_group.waits)
+        swift = is_single and self._is_small(view)
         if read_group is not None and not swift:
             return read_group.read(read, array, self._base_store)
         if swift and (self.in_memory or (self._is_local and self._previous_read() is None)):
@@ -172,15 +172,15 @@ class ElementAccess:
 
     def _split_elements(self, values: Any, inner: InnerDimensions) -> npt.NDArray[Any]:
         """Return whole elements with the dimensions inside of them."""
-        found = np.asarray(values)
-        shape = found.shape
+        elements = np.asarray(values)
+        shape = elements.shape
         if self._fields is not None and self._fields.inner is not None:
-            found = found[self._fields.inner]
-        if found.ndim < len(shape) + len(inner.shape):  # bytes are the last of them
-            found = np.ascontiguousarray(found).reshape(-1).view(self._numpy)
-            found = found.reshape(*shape, *inner.shape)
-            return found if self._byte_order is None else found[..., self._byte_order]
-        return found.astype(self._numpy, copy=False)
+            elements = elements[self._fields.inner]
+        if elements.ndim < len(shape) + len(inner.shape):  # bytes are the last of them
+            elements = np.ascontiguousarray(elements).reshape(-1).view(self._numpy)
+            elements = elements.reshape(*shape, *inner.shape)
+            return elements if self._byte_order is None else elements[..., self._byte_order]
+        return elements.astype(self._numpy, copy=False)
 
     # Writing
 
@@ -219,14 +219,17 @@ class ElementAccess:
         pieces = list(inner.split_writes(inner.split(view), elements))
         if self._byte_order is not None:
             turned = self._byte_order
-            pieces = [one._replace(places=turned[one.places].tolist()) for one in pieces]
+            pieces = [write._replace(places=turned[write.places].tolist()) for write in pieces]
         if self._valid_bits is not None:
             _check_valid_bits(pieces, self._valid_bits)
         for piece in pieces:
             packed = np.ascontiguousarray(piece.values).view(f"V{size * len(piece.places)}")
-            places = [(base + place * size, at * size) for at, place in enumerate(piece.places)]
+            offsets = [
+                (base + position * size, caller_index * size)
+                for caller_index, position in enumerate(piece.places)
+            ]
             ready = packed.reshape(piece.outer.domain.shape)
-            futures.append(self._store(array, piece.outer, ready, _merge_runs(places, size)))
+            futures.append(self._store(array, piece.outer, ready, _merge_runs(offsets, size)))
         several = len(futures) != 1
         done = start(lambda: _wait_all(futures), here=not futures) if several else futures[0]
         return WriteFutures._of(done, done)
@@ -263,9 +266,9 @@ def _merge_runs(places: list[tuple[int, int]], size: int) -> list[tuple[int, int
     """Return fields for pairs of offsets, with adjacent ones merged."""
     runs: list[tuple[int, int, int]] = []
     for item, caller in sorted(places):
-        first, given, length = runs[-1] if runs else (item, caller, 0)
-        if (first + length, given + length) == (item, caller):
-            runs[-1:] = [(first, given, length + size)]
+        first, caller_start, length = runs[-1] if runs else (item, caller, 0)
+        if (first + length, caller_start + length) == (item, caller):
+            runs[-1:] = [(first, caller_start, length + size)]
         else:
             runs.append((item, caller, size))
     return runs
@@ -280,9 +283,9 @@ def _convert_error(error: Exception) -> Exception:
     """Return the error for a view outside the current bounds."""
     if not isinstance(error, SelectionError):
         return error
-    found = ArgumentError(f"cannot read or write: {error}", kind="out_of_bounds")
-    found.__cause__ = error
-    return found
+    result = ArgumentError(f"cannot read or write: {error}", kind="out_of_bounds")
+    result.__cause__ = error
+    return result
 
 
 def _fill_out(source: Future[Any], out: npt.NDArray[Any]) -> Future[Any]:

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["find_metadata", "is_reusable"]
 
 
-def find_metadata(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, KnownDocument]:
+def find_metadata(spec: ZarrSpec, store: Store, path: str) -> tuple[ArrayMeta, KnownDocument]:
     """Return the metadata of the array; create it if the mode allows."""
     mode = spec._mode
     if mode._assumes:
         return spec._metadata(), KnownDocument()
     if mode.open:
-        existing = _read_existing(spec, store, at)
+        existing = _read_existing(spec, store, path)
         if existing is not None:
             spec._check(existing[0])
             return existing
@@ -35,33 +35,35 @@ def find_metadata(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Kno
             raise NotFoundError(
                 f"there is no array at {spec._where()}: {spec.document!r} is absent",
                 kind="array_not_found",
-                path=at,
-                key=spec._key(at),
+                path=path,
+                key=spec._key(path),
             )
-    return _create_array(spec, store, at)
+    return _create_array(spec, store, path)
 
 
-def _read_existing(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, KnownDocument] | None:
-    there = read_known_document(store, prefix_of(at) + spec._marker)
-    if there is None:
+def _read_existing(
+    spec: ZarrSpec, store: Store, path: str
+) -> tuple[ArrayMeta, KnownDocument] | None:
+    document_version = read_known_document(store, prefix_of(path) + spec._marker)
+    if document_version is None:
         return None
-    document, seen = there
-    node = spec._parse_node(document, store, at)
+    document, seen = document_version
+    node = spec._parse_node(document, store, path)
     if isinstance(node, ArrayMeta):
         if type(store) is StagedStore:
-            _UnchangedCheck(spec, at, node).register(store, seen, now=True)
+            _UnchangedCheck(spec, path, node).register(store, seen, now=True)
         return node, seen
     raise MetadataError(
         f"there is a group, and no array, at {spec._where()}",
         kind="invalid_value",
-        path=at,
-        key=spec._key(at),
+        path=path,
+        key=spec._key(path),
     )
 
 
-def is_reusable(spec: ZarrSpec, store: Store, at: str, known: Known) -> bool:
+def is_reusable(spec: ZarrSpec, store: Store, path: str, known: Known) -> bool:
     """Return whether cached metadata are usable; a transaction compares them at commit."""
-    return type(store) is not StagedStore or _UnchangedCheck(spec, at, known.meta).register(
+    return type(store) is not StagedStore or _UnchangedCheck(spec, path, known.meta).register(
         store, known.seen
     )
 
@@ -85,10 +87,10 @@ class _UnchangedCheck:
 
     def __call__(self, document: bytes | None) -> bytes | None:
         """Return the document if it describes the same array; attributes may differ."""
-        found = None if document is None else self.spec._parse_node(document, None, self.at)
-        if isinstance(found, ArrayMeta):
-            found = replace(found, attributes=self.meta.attributes)
-        if found == self.meta:
+        node = None if document is None else self.spec._parse_node(document, None, self.at)
+        if isinstance(node, ArrayMeta):
+            node = replace(node, attributes=self.meta.attributes)
+        if node == self.meta:
             return document
         key = self.spec._key(self.at)
         raise ConflictError(
@@ -98,8 +100,8 @@ class _UnchangedCheck:
         )
 
 
-def _create_array(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, KnownDocument]:
-    meta, prefix = spec._metadata(), prefix_of(at)
+def _create_array(spec: ZarrSpec, store: Store, path: str) -> tuple[ArrayMeta, KnownDocument]:
+    meta, prefix = spec._metadata(), prefix_of(path)
     if spec._mode.delete_existing:
         store.clear_prefix(prefix)
     documents, seen = properties_of(meta, spec._field).documents, KnownDocument()
@@ -108,7 +110,7 @@ def _create_array(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Kno
             store.owner._staging.arrays.stage_metadata(store, prefix + spec._marker, meta)
         return meta, seen
     if spec._mode.open:  # another writer created it in the meantime
-        existing = _read_existing(spec, store, at)
+        existing = _read_existing(spec, store, path)
         if existing is not None:
             spec._check(existing[0])
             return existing
@@ -116,8 +118,8 @@ def _create_array(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Kno
         f"there is a node already at {spec._where()}: {spec.document!r} is present; to open it "
         "give open=True, to replace it delete_existing=True",
         kind="node_exists",
-        path=at,
-        key=spec._key(at),
+        path=path,
+        key=spec._key(path),
     )
 
 

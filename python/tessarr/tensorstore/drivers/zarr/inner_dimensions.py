@@ -43,7 +43,7 @@ class SplitView(NamedTuple):
     outer: IndexTransform
     places: tuple[npt.NDArray[np.int64], ...]
     shape: Shape
-    kept: tuple[int, ...]
+    outer_dims: tuple[int, ...]
 
 
 class InnerWrite(NamedTuple):
@@ -90,69 +90,75 @@ class InnerDimensions:
         dims = view.domain._dims
         outer, inner = view.output[: self.rank], view.output[self.rank :]
         check_within_bounds(inner, dims, tuple(Dim._of(0, size) for size in self.shape))
-        followed = {k for one in outer for k in _input_dimensions(one)}
-        kept = [k for k in range(len(dims)) if k in followed]
-        places = {k: place for place, k in enumerate(kept)}
-        maps = tuple(_renumber_map(one, places, kept) for one in outer)
-        small = IndexTransform._of(IndexDomain._of(tuple(dims[k] for k in kept)), maps)
-        index = [_axis_positions(k, len(dims), dims[k].size) for k in kept]
-        index += [evaluate_map(one, dims) for one in inner]
-        return SplitView(small, tuple(index), view.domain.shape, tuple(kept))
+        followed = {k for index_map in outer for k in _input_dimensions(index_map)}
+        outer_dims = [k for k in range(len(dims)) if k in followed]
+        places = {k: location for location, k in enumerate(outer_dims)}
+        maps = tuple(_renumber_map(index_map, places, outer_dims) for index_map in outer)
+        small = IndexTransform._of(IndexDomain._of(tuple(dims[k] for k in outer_dims)), maps)
+        index = [_axis_positions(k, len(dims), dims[k].size) for k in outer_dims]
+        index += [evaluate_map(index_map, dims) for index_map in inner]
+        return SplitView(small, tuple(index), view.domain.shape, tuple(outer_dims))
 
     def select(self, split: SplitView, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the values that a view selects from whole elements."""
-        found = values[split.places]
-        if found.shape != split.shape:
-            found = np.broadcast_to(found, split.shape).copy()
-        return np.asarray(found, order="C")
+        selected = values[split.places]
+        if selected.shape != split.shape:
+            selected = np.broadcast_to(selected, split.shape).copy()
+        return np.asarray(selected, order="C")
 
     def split_writes(self, split: SplitView, values: npt.NDArray[Any]) -> Iterator[InnerWrite]:
         """Yield the writes to positions inside elements, for values of a view's shape."""
         if not values.size:
             return
-        kept, inner = split.kept, split.places[len(split.kept) :]
-        others = [k for k in range(len(split.shape)) if k not in kept]
+        outer_dims, inner = split.outer_dims, split.places[len(split.outer_dims) :]
+        others = [k for k in range(len(split.shape)) if k not in outer_dims]
         within = [np.zeros((), np.int64), *np.broadcast_arrays(*inner)]
         flat = sum(
-            (place * step for place, step in zip(within[1:], self._strides(), strict=True)),
+            (location * step for location, step in zip(within[1:], self._strides(), strict=True)),
             within[0],
         )
-        if all(flat.shape[k] == 1 for k in kept if k < flat.ndim):
+        if all(flat.shape[k] == 1 for k in outer_dims if k < flat.ndim):
             sizes = [split.shape[k] for k in others]
             along = np.broadcast_to(flat.reshape([flat.shape[k] for k in others]), sizes)
-            last = {place: number for number, place in enumerate(along.ravel().tolist())}
-            outer = [split.shape[k] for k in kept]
-            block = values.transpose(*kept, *others).reshape(*outer, along.size)
+            last = {location: number for number, location in enumerate(along.ravel().tolist())}
+            outer = [split.shape[k] for k in outer_dims]
+            block = values.transpose(*outer_dims, *others).reshape(*outer, along.size)
             if len(last) < along.size:  # of repeated positions the last one wins
                 block = block[..., list(last.values())]
             yield InnerWrite(split.outer, list(last), block)
             return
         flat = np.broadcast_to(flat, split.shape)
-        for place in np.unique(flat).tolist():
-            where = np.nonzero(flat == place)
+        for location in np.unique(flat).tolist():
+            indices = np.nonzero(flat == location)
             starts = split.outer.domain.origin
-            points = [where[k] + start for k, start in zip(kept, starts, strict=True)]
-            yield InnerWrite(split.outer.vindex[tuple(points)], [place], values[where][:, None])
+            points = [indices[k] + start for k, start in zip(outer_dims, starts, strict=True)]
+            yield InnerWrite(
+                split.outer.vindex[tuple(points)], [location], values[indices][:, None]
+            )
 
     def _strides(self) -> list[int]:
         """Return the stride of each dimension, in positions."""
         return [prod(self.shape[k + 1 :]) for k in range(len(self.shape))]
 
 
-def _input_dimensions(one: OutputIndexMap) -> set[int]:
-    if one.index_array is not None:
-        return {k for k, size in enumerate(one.index_array.shape) if size != 1}
-    return set() if one.input_dimension is None else {one.input_dimension}
+def _input_dimensions(index_map: OutputIndexMap) -> set[int]:
+    if index_map.index_array is not None:
+        return {k for k, size in enumerate(index_map.index_array.shape) if size != 1}
+    return set() if index_map.input_dimension is None else {index_map.input_dimension}
 
 
-def _renumber_map(one: OutputIndexMap, places: dict[int, int], kept: list[int]) -> OutputIndexMap:
-    array, along = one.index_array, one.input_dimension
+def _renumber_map(
+    index_map: OutputIndexMap, places: dict[int, int], outer_dims: list[int]
+) -> OutputIndexMap:
+    array, along = index_map.index_array, index_map.input_dimension
     if array is not None:
-        small = array.reshape([array.shape[k] for k in kept])
-        return OutputIndexMap._by_array(small, one.offset, one._factor, one._within)
+        small = array.reshape([array.shape[k] for k in outer_dims])
+        return OutputIndexMap._by_array(
+            small, index_map.offset, index_map._factor, index_map._within
+        )
     if along is not None:
-        return OutputIndexMap._along(places[along], one.offset, one._factor)
-    return one
+        return OutputIndexMap._along(places[along], index_map.offset, index_map._factor)
+    return index_map
 
 
 def _axis_positions(k: int, rank: int, size: int) -> npt.NDArray[np.int64]:

@@ -47,39 +47,39 @@ class OpenableZarrSpec(ZarrSpec):
         self._mode._check()
         if self._mode.create and not opening.write:
             raise ArgumentError("it cannot be created without being opened for writing")
-        place = self._place._open()
-        at = place.key(self._place.path).removesuffix("/")
-        store = self._metadata_store(place.store, at)
+        kvstore = self._place._open()
+        path = kvstore.key(self._place.path).removesuffix("/")
+        store = self._metadata_store(kvstore.store, path)
         at_once = self._place._driver.at_once
         collects = opening.batch is not None and at_once != inf and self._mode._looks
-        here = at_once > 0 and not self._waits_for_disk(place.store, at)
+        inline = at_once > 0 and not self._waits_for_disk(kvstore.store, path)
         shares = opening.transaction is None and not self._mode.create
-        work = partial(self._open_array, view, store, at, opening.transaction)
+        work = partial(self._open_array, view, store, path, opening.transaction)
         if opening.batch is None or not collects:
-            return start(work, opening.sharing if shares else None, here=here)
+            return start(work, opening.sharing if shares else None, here=inline)
 
         def begin(_: Together, sharing: Sharing) -> Future[Opened]:
-            return start(work, sharing if shares else None, here=here)
+            return start(work, sharing if shares else None, here=inline)
 
-        document = Expected(store, prefix_of(at) + self._marker)
+        document = Expected(store, prefix_of(path) + self._marker)
         later: Future[Opened] = opening.batch._later(begin, [document] * shares, opens=True)
         return later
 
-    def _waits_for_disk(self, store: Store, at: str) -> bool:
+    def _waits_for_disk(self, store: Store, path: str) -> bool:
         """Return whether creation waits for the disk."""
         if not self._mode.create or not waits_for_disk(store):
             return False
-        return not self._mode.open or store.size(self._key(at)) is None
+        return not self._mode.open or store.size(self._key(path)) is None
 
     def _open_array(
         self,
         view: IndexTransform | None,
         store: Store,
-        at: str,
+        path: str,
         transaction: Any,
         sharing: Sharing | None = None,
     ) -> Opened:
-        now, key = time.time(), prefix_of(at) + self.document
+        now, key = time.time(), prefix_of(path) + self.document
         if sharing is not None:
             now = sharing.began_s
         since = bound_of(self._recheck_data, now)
@@ -94,14 +94,14 @@ class OpenableZarrSpec(ZarrSpec):
         # Cached metadata can lack attributes.
         knows = known is not None and self._mode.open and not self.reads_attributes
         is_fresh = known and known.looked_s >= bound_of(self._recheck_metadata, now)
-        if known and knows and is_fresh and is_reusable(self, fresh, at, known):
+        if known and knows and is_fresh and is_reusable(self, fresh, path, known):
             meta, now, seen = known.meta, known.looked_s, known.seen
             self._check(meta)
         else:
-            meta, seen = find_metadata(self, fresh, at)
+            meta, seen = find_metadata(self, fresh, path)
         if transaction is not None and memory is not None and not self._mode.open:
-            made = partial(transaction._staging.arrays.staged_metadata, fresh, key, meta)
-            transaction._staging.after(partial(_update_known, memory, (store, key), made))
+            read_staged = partial(transaction._staging.arrays.staged_metadata, fresh, key, meta)
+            transaction._staging.after(partial(_update_known, memory, (store, key), read_staged))
         # Without a fill value, missing chunks have no defined content.
         store_fill = self._store_fill or meta.fill_value is None
         if self._references.says("data_copy_concurrency"):
@@ -109,7 +109,7 @@ class OpenableZarrSpec(ZarrSpec):
         array = bind_array(
             meta,
             lasting,
-            at,
+            path,
             read_only=False,
             write_empty_chunks=store_fill,
             missing="fill" if self._fill_missing else "refuse",
@@ -141,21 +141,23 @@ class OpenableZarrSpec(ZarrSpec):
     ) -> tuple[Store, Store, Memory | None]:
         """Return the store for opening, the store for later reads, and the cache of open arrays."""
         references, recheck = self._references, self._recheck_metadata
-        once = recheck == "open" or recheck is False  # after it was opened, any time will do
-        near = isinstance(store, MemoryStore)
-        if references.alone and (once or near):
+        is_checked_once = (
+            recheck == "open" or recheck is False
+        )  # after it was opened, any time will do
+        is_memory = isinstance(store, MemoryStore)
+        if references.alone and (is_checked_once or is_memory):
             return store, store, None  # no I/O and nothing shared
         own = references.has("metadata_cache_pool")
         resource = references.resource("metadata_cache_pool" if own else "cache_pool")
         remembered = memory_of(resource)
         memory = None if self._mode._assumes else remembered
-        if near:
+        if is_memory:
             return store, store, memory
         data = pool_of(references.resource("cache_pool")) if own else remembered.pool
         since = -inf if data is None else since
         later = inf  # without room, cached values are revalidated each time
         if remembered.pool is not None:
-            later = -inf if once else bound_of(recheck, now)
+            later = -inf if is_checked_once else bound_of(recheck, now)
         pool = None if self._mode.create else remembered.lasting
         # a store that is new to the cache is fresh
         new = pool is not None and not pool.knows(store)
@@ -167,21 +169,22 @@ class OpenableZarrSpec(ZarrSpec):
 
     def _add_labels(self, view: IndexTransform | None, array: Array) -> IndexTransform | None:
         """Return the view, with labels from the schema where the array has none."""
-        given = self.schema.domain
-        if view is not None or given is None or not any(given.labels):
+        schema_domain = self.schema.domain
+        if view is not None or schema_domain is None or not any(schema_domain.labels):
             return view
         domain = properties_of(array._meta, self._field).domain
         labels = [
-            dim.label or asked.label for dim, asked in zip(domain._dims, given._dims, strict=True)
+            dim.label or constraint.label
+            for dim, constraint in zip(domain._dims, schema_domain._dims, strict=True)
         ]
         return IndexTransform(domain.label[labels] if labels else domain)
 
 
 def _update_known(
-    memory: Memory, key: tuple[Store, str], made: Callable[[], ArrayMeta | None]
+    memory: Memory, key: tuple[Store, str], read_metadata: Callable[[], ArrayMeta | None]
 ) -> None:
     """Record the metadata of a replaced array, after the commit that created it."""
-    known, meta = memory.find(key), made()
+    known, meta = memory.find(key), read_metadata()
     if known is not None and meta is not None:
         known.learn(meta, time.time())
         known.seen.last = None

@@ -73,11 +73,11 @@ def effective(driver: str, metadata: Any, schema: Schema, field: Field = WHOLE) 
     ArgumentError
         If schema and metadata contradict each other.
     """
-    wanted = read_constraints(driver, metadata)
-    found = wanted.effective(schema, field)
-    found.update(codec=wanted.codec_with(schema))
-    found._layout.found()
-    return found
+    constraints = read_constraints(driver, metadata)
+    result = constraints.effective(schema, field)
+    result.update(codec=constraints.codec_with(schema))
+    result._layout.found()
+    return result
 
 
 def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOLE) -> ArrayMeta:
@@ -109,10 +109,10 @@ def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOL
     ((101, 101, 101), [{'name': 'bytes', 'configuration': {'endian': 'little'}}])
     """
     constraints = read_constraints(driver, metadata)
-    settled, domain = constraints.resolve_constraints(schema, field)
-    shape = domain.shape[: settled.chunked]
-    cut = constraints.choose_chunks(settled, domain._as_view())
-    meta = constraints.create(schema, settled, shape, cut)
+    resolved, domain = constraints.resolve_constraints(schema, field)
+    shape = domain.shape[: resolved.chunked]
+    chunk_shapes = constraints.choose_chunks(resolved, domain._as_view())
+    meta = constraints.create(schema, resolved, shape, chunk_shapes)
     _check_all_but_fill(meta, constraints, schema, field)
     if constraints.fill is not OPEN:  # otherwise the fill value is the schema's
         _check_fill(meta, schema, field)
@@ -169,10 +169,10 @@ def _check_chunks(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field) 
 
 
 def _check_fill(meta: ArrayMeta, schema: Schema, field: Field) -> None:
-    asked = schema._fill
-    if asked is None or meta.data_type.numpy.names or field.as_void:
+    fill = schema._fill
+    if fill is None or meta.data_type.numpy.names or field.as_void:
         return
     if meta.fill_value is None and meta.zarr_format == 2:
         raise ArgumentError("fill_value: the array has none")
-    if new_fill(asked, meta.data_type) != meta.fill_or_default:
-        raise ArgumentError(f"fill_value {asked} does not match {safe_repr(meta.fill_scalar)}")
+    if new_fill(fill, meta.data_type) != meta.fill_or_default:
+        raise ArgumentError(f"fill_value {fill} does not match {safe_repr(meta.fill_scalar)}")

@@ -31,25 +31,28 @@ def find_statistics(
     not_stored, fully_stored
         The values to determine; the others are None.
     """
-    found = array._statistics(view._as_view(), not_stored, fully_stored)
-    if found is None:  # some is below the origin, where nothing is stored
+    result = array._statistics(view._as_view(), not_stored, fully_stored)
+    if result is None:  # some is below the origin, where nothing is stored
         inside = _drop_below_origin(view)
-        rest = None
+        inside_result = None
         if inside is not None:
-            rest = array._statistics(inside._as_view(), not_stored, fully_stored=False)
-        found = rest is None or rest[0], False
-    nothing, everything = found
+            inside_result = array._statistics(inside._as_view(), not_stored, fully_stored=False)
+        result = inside_result is None or inside_result[0], False
+    nothing, everything = result
     return nothing if not_stored else None, everything if fully_stored else None
 
 
 def _drop_below_origin(view: IndexTransform) -> IndexTransform | None:
     """Return the positions of a view that are not below the origin, or None."""
     dims = view.domain._dims
-    below = [one for one, (begin, _) in zip(view.output, extents(view), strict=True) if begin < 0]
-    kept = reduce(np.logical_and, (evaluate_map(one, dims) >= 0 for one in below))
-    if not kept.any():
+    below = [item for item, (begin, _) in zip(view.output, extents(view), strict=True) if begin < 0]
+    mask = reduce(np.logical_and, (evaluate_map(item, dims) >= 0 for item in below))
+    if not mask.any():
         return None
-    along = zip(kept.shape, dims, np.nonzero(kept), strict=True)
+    along = zip(mask.shape, dims, np.nonzero(mask), strict=True)
     return view.vindex[
-        tuple(slice(None) if one == 1 else dim.inclusive_min + found for one, dim, found in along)
+        tuple(
+            slice(None) if item == 1 else dim.inclusive_min + indices
+            for item, dim, indices in along
+        )
     ]

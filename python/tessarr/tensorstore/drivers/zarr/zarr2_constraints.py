@@ -74,7 +74,7 @@ class Zarr2(Constraints):
         compressor: Any = OPEN
         if "compressor" in members:
             compressor = compressor_from_json(members.pop("compressor"))
-        found = cls(
+        constraints = cls(
             shape=take(members, "shape", lengths(0)),
             data_type=take(members, "dtype", lambda json, what: parse_data_type(json, 2, what)),
             chunk_shape=take(members, "chunks", lengths(1)),
@@ -86,11 +86,11 @@ class Zarr2(Constraints):
             compression=Compression(compressor, filters),
         )
         nothing_else(members, "metadata")
-        if found.shape is not None and found.chunk_shape is not None:
-            compare("metadata/chunks: rank", len(found.shape), len(found.chunk_shape))
-        if found.fill is not OPEN:
-            found.fill_bytes()
-        return found
+        if constraints.shape is not None and constraints.chunk_shape is not None:
+            compare("metadata/chunks: rank", len(constraints.shape), len(constraints.chunk_shape))
+        if constraints.fill is not OPEN:
+            constraints.fill_bytes()
+        return constraints
 
     def to_json(self) -> JSONObject:
         """Return the constraints as JSON."""
@@ -138,10 +138,10 @@ class Zarr2(Constraints):
         """Return the constraints on the lengths of chunks, and of inner dimensions."""
         return alike(layout)
 
-    def choose_chunks(self, settled: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
+    def choose_chunks(self, resolved: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
         """Return the shape of chunks, twice."""
-        read, write = choose(settled.chunk_constraints, extent, extent.rank)
-        return read[: settled.chunked], write[: settled.chunked]
+        read, write = choose(resolved.chunk_constraints, extent, extent.rank)
+        return read[: resolved.chunked], write[: resolved.chunked]
 
     def _build_metadata(self, schema: Schema, new: NewArray) -> ArrayMeta:
         """Return the metadata of a new array."""
@@ -150,7 +150,7 @@ class Zarr2(Constraints):
         if schema.codec is not None:
             compression = self.codec._merged(schema.codec)._compression
         compressor = _BLOSC if compression.compressor is OPEN else compression.compressor
-        both = _read_codecs(compressor, compression.filters or [])
+        parts = _read_codecs(compressor, compression.filters or [])
         return ArrayMeta(
             2,
             new.shape,
@@ -158,9 +158,9 @@ class Zarr2(Constraints):
             new.grid,
             _KEYS[self.separator],
             spec.fill,
-            _settle(both, spec, _memory_order(new.resolved.layout, rank)),
+            _settle(parts, spec, _memory_order(new.resolved.layout, rank)),
             self.attributes,
-            last_is_filter=both[1] is None and bool(both[0]),
+            last_is_filter=parts[1] is None and bool(parts[0]),
         )
 
     def check_members(self, meta: ArrayMeta) -> None:
@@ -176,18 +176,20 @@ class Zarr2(Constraints):
 def _read_codecs(compressor: Any, filters: list[Any]) -> FiltersAndCompressor:
     """Return filters and compressor of their JSON."""
     problems = Problems(strict=True)
-    found = [read_v2(one, f"/filters/{k}", problems, first=k == 0) for k, one in enumerate(filters)]
+    codecs = [
+        read_v2(one, f"/filters/{k}", problems, first=k == 0) for k, one in enumerate(filters)
+    ]
     last = compressor and read_v2(compressor, "/compressor", problems, first=not filters)
     problems.check("metadata")
-    return [one for one in found if one is not None], last
+    return [one for one in codecs if one is not None], last
 
 
-def _settle(both: FiltersAndCompressor, spec: ArraySpec, order: Order) -> Chain:
+def _settle(parts: FiltersAndCompressor, spec: ArraySpec, order: Order) -> Chain:
     """Return the codecs for chunks, with everything chosen that was left open."""
     problems = Problems()
-    v2.check_codecs(spec, *both, problems)
+    v2.check_codecs(spec, *parts, problems)
     problems.check("metadata")
-    return v2.build_chain(order == "F", len(spec.shape), *both).resolve(spec, 2)
+    return v2.build_chain(order == "F", len(spec.shape), *parts).resolve(spec, 2)
 
 
 _BLOSC: Final = compressor_from_json({"id": "blosc"})
@@ -210,15 +212,17 @@ def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> LayoutConstraints:
 
 
 def _memory_order(layout: LayoutConstraints, chunked: int) -> Order:
-    wish = layout.order
-    if wish is None:
+    order_constraint = layout.order
+    if order_constraint is None:
         return "C"
     inner = layout.rank - chunked
     for order in ("C", "F"):
-        if wish.value == _axes(order, chunked, inner):
+        if order_constraint.value == _axes(order, chunked, inner):
             return "F" if order == "F" else "C"
-    if wish.hard:
-        raise ArgumentError(f"inner_order {list(wish.value)}: format 2 has orders C and F alone")
+    if order_constraint.hard:
+        raise ArgumentError(
+            f"inner_order {list(order_constraint.value)}: format 2 has orders C and F alone"
+        )
     return "C"
 
 

@@ -60,24 +60,24 @@ class Zarr2Spec(OpenableZarrSpec):
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
-        found = super().members(naming, include_defaults=include_defaults)
+        json = super().members(naming, include_defaults=include_defaults)
         if self._metadata_key != v2.ARRAY:
-            found["metadata_key"] = self._metadata_key
-        return found
+            json["metadata_key"] = self._metadata_key
+        return json
 
     def _suffix(self) -> str:
         if self._metadata_key != v2.ARRAY:
             raise ArgumentError("a URL has no metadata_key: the document has to be '.zarray'")
         return super()._suffix()
 
-    def _parse_node(self, document: bytes, store: Store | None, at: str) -> open_flow.Node:
+    def _parse_node(self, document: bytes, store: Store | None, path: str) -> open_flow.Node:
         attributes = None
         if self.reads_attributes and store is not None:
-            attributes = read_document(store, Get(open_flow.prefix_of(at) + v2.ATTRIBUTES))
-        return open_flow.parse_v2(v2.ARRAY, document, attributes, path=at)
+            attributes = read_document(store, Get(open_flow.prefix_of(path) + v2.ATTRIBUTES))
+        return open_flow.parse_v2(v2.ARRAY, document, attributes, path=path)
 
-    def _metadata_store(self, store: Store, at: str) -> Store:
+    def _metadata_store(self, store: Store, path: str) -> Store:
         if self._metadata_key == v2.ARRAY:
             return store
-        prefix = open_flow.prefix_of(at)
+        prefix = open_flow.prefix_of(path)
         return rename_keys(store, {prefix + v2.ARRAY: prefix + self._metadata_key})

@@ -76,7 +76,7 @@ class Zarr3(Constraints):
         attributes = take(members, "attributes", members_of)
         if items(members.pop("storage_transformers", []), "storage_transformers"):
             raise ArgumentError("storage_transformers: there are none that this driver has")
-        found = cls(
+        constraints = cls(
             shape=take(members, "shape", lengths(0)),
             data_type=take(members, "data_type", lambda json, what: parse_data_type(json, 3, what)),
             chunk_shape=take(members, "chunk_grid", _chunk_grid),
@@ -89,12 +89,12 @@ class Zarr3(Constraints):
             stated=stated,
             extra=_extra(members),  # the remaining members
         )
-        ranks = {name: len(part) for name, part in found._per_dimension().items()}
+        ranks = {name: len(part) for name, part in constraints._per_dimension().items()}
         if len(set(ranks.values())) > 1:
             raise ArgumentError(f"metadata: members differ in rank: {ranks}")
-        if found.fill is not OPEN:
-            found.fill_bytes()
-        return found
+        if constraints.fill is not OPEN:
+            constraints.fill_bytes()
+        return constraints
 
     def _per_dimension(self) -> dict[str, tuple[Any, ...]]:
         parts: dict[str, tuple[Any, ...] | None] = {
@@ -177,19 +177,19 @@ class Zarr3(Constraints):
             return apart(leading)
         # The codecs have no shards. The aspect ratio of codec chunks must fit, but chooses nothing.
         try:
-            found, read = alike(leading, read_first=False)
+            chunk_lengths, read = alike(leading, read_first=False)
         except ArgumentError as error:
             raise ArgumentError(
                 f"{error}: {SHARDING} is not among the codecs that are stated, and without it no "
                 "part of what is written as one chunk is read by itself"
             ) from error
         _, _, codec = leading.grids
-        found.merged(codec.hard()._replace(elements=None), "codec_chunk")
-        return found, read
+        chunk_lengths.merged(codec.hard()._replace(elements=None), "codec_chunk")
+        return chunk_lengths, read
 
-    def choose_chunks(self, settled: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
+    def choose_chunks(self, resolved: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
         """Return the shapes of read and write chunks."""
-        return choose(settled.chunk_constraints, extent, settled.chunked)
+        return choose(resolved.chunk_constraints, extent, resolved.chunked)
 
     def _build_metadata(self, schema: Schema, new: NewArray) -> ArrayMeta:
         """Return the metadata of a new array."""
@@ -198,8 +198,14 @@ class Zarr3(Constraints):
         chain = chain or _OPEN_CHAIN
         # Without sharding, the codecs do not depend on lengths.
         read = new.read if chain.height or new.read != new.spec.shape else None
-        wish = new.resolved.layout.leading(rank).order
-        codecs = _complete(chain, data_type, rank, read, None if wish is None else wish.value)
+        order_constraint = new.resolved.layout.leading(rank).order
+        codecs = _complete(
+            chain,
+            data_type,
+            rank,
+            read,
+            None if order_constraint is None else order_constraint.value,
+        )
         return ArrayMeta(
             3,
             new.shape,
@@ -234,8 +240,8 @@ class Zarr3(Constraints):
         """Raise an error if metadata do not have the members of the constraints."""
         self.check_common_members(meta, _chunk_shape(meta), meta.fill_or_default)
         if self.key_encoding is not None:
-            wanted, found = self.key_encoding.to_json(), meta.chunk_key_encoding.to_json()
-            compare("chunk_key_encoding", wanted, found)
+            expected, actual = self.key_encoding.to_json(), meta.chunk_key_encoding.to_json()
+            compare("chunk_key_encoding", expected, actual)
         if self.chain is not None:
             try:
                 chain_of(meta).merged(self.chain, strict=True)
@@ -243,11 +249,11 @@ class Zarr3(Constraints):
                 raise ArgumentError(f"metadata: codecs: {error}") from error
         if self.names is not None:
             compare("dimension_names", self.names, meta.dimension_names or (None,) * meta.rank)
-        for name, wanted in self.extra.items():
-            compare(name, wanted, meta.extra.get(name))
-        for one, other in zip(self.units or (), units_of(meta), strict=False):
-            if one is not None and one != other:
-                raise ArgumentError(f"metadata: the unit {one} does not match {other}")
+        for name, expected in self.extra.items():
+            compare(name, expected, meta.extra.get(name))
+        for unit, actual_unit in zip(self.units or (), units_of(meta), strict=False):
+            if unit is not None and unit != actual_unit:
+                raise ArgumentError(f"metadata: the unit {unit} does not match {actual_unit}")
 
 
 def units_of(meta: ArrayMeta) -> Units:
@@ -272,10 +278,10 @@ def _complete(
         chain = chain.sharded(read)
     stated = complete_chain(chain, CodecTarget(data_type, rank, read or (0,) * rank, order))
     problems = Problems()
-    found = codec.Chain.read(stated, "/codecs", problems)
+    result = codec.Chain.read(stated, "/codecs", problems)
     problems.check("metadata")
-    assert found is not None
-    return found
+    assert result is not None
+    return result
 
 
 def _settle(codecs: codec.Chain, spec: ArraySpec) -> codec.Chain:
@@ -329,8 +335,8 @@ def _known_layout(
 
 
 def _are_unique(names: Names) -> bool:
-    told = [name for name in names if name]
-    return len(set(told)) == len(told)
+    labels = [name for name in names if name]
+    return len(set(labels)) == len(labels)
 
 
 def _chunk_grid(value: Any, what: str) -> Shape:
@@ -346,17 +352,17 @@ def _chunk_grid(value: Any, what: str) -> Shape:
 def _key_encoding(value: Any, what: str) -> chunk_key_encoding.ChunkKeyEncoding:
     problems = Problems()
     extension = read_extension(value, "chunk key encoding", what, problems)
-    found = None
+    encoding = None
     if extension is not None:
         cls = chunk_key_encoding.find_key_encoding(extension.name)
         if cls is None:
             raise ArgumentError(
                 f"{what}: there is no chunk key encoding {safe_repr(extension.name)}"
             )
-        found = cls.from_json(extension.configuration)
+        encoding = cls.from_json(extension.configuration)
     refuse(problems)
-    assert found is not None
-    return found
+    assert encoding is not None
+    return encoding
 
 
 def _names(value: Any, what: str) -> Names:

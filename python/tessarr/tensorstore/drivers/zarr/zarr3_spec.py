@@ -25,5 +25,5 @@ class Zarr3Spec(OpenableZarrSpec):
     _scheme = "zarr3"
     _always: ClassVar[JSONObject] = {"node_type": "array"}
 
-    def _parse_node(self, document: bytes, store: Store | None, at: str) -> open_flow.Node:
-        return open_flow.parse_v3(document, at)
+    def _parse_node(self, document: bytes, store: Store | None, path: str) -> open_flow.Node:
+        return open_flow.parse_v3(document, path)

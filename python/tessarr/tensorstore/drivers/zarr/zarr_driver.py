@@ -142,12 +142,12 @@ class ZarrDriver(Driver):
     @property
     def properties(self) -> ArrayProperties:
         """Properties of the metadata at their last read."""
-        meta, found = self._properties
+        meta, result = self._properties
         if meta is not self._array._meta:
             meta = self._array._meta
-            found = properties_of(meta, self._field)
-            self._properties = meta, found
-        return found
+            result = properties_of(meta, self._field)
+            self._properties = meta, result
+        return result
 
     @property
     def domain(self) -> IndexDomain:
@@ -197,8 +197,8 @@ class ZarrDriver(Driver):
         if self._opened_by is None:
             self._raise_unsupported("be told as a URL")
         self.update_bounds()
-        found: str = self._opened_by.url
-        return found
+        url: str = self._opened_by.url
+        return url
 
     def storage_ids(self) -> frozenset[Any]:
         """Return the location of the array."""
@@ -222,38 +222,38 @@ class ZarrDriver(Driver):
         document, outside = self._document, self._committed_meta
         staged, known = staging.handles.get(self, (None, outside))
         if staged is None or (reads and not staging.remembers(staged)):
-            about = self._base_store, self._data_since
-            staged = staging.array(array, *about, reads=reads)
+            arguments = self._base_store, self._data_since
+            staged = staging.array(array, *arguments, reads=reads)
             if staging.arrays.staged_metadata(staged_store(staged), document, outside) is None:
-                staged = staging.array(self._apply_known(array), *about, reads=reads)
+                staged = staging.array(self._apply_known(array), *arguments, reads=reads)
             staging.handles[self] = staged, outside
         if staging.arrays.is_document_replaced(staged_store(staged), document):
             self._read_replaced(staged, staging)
-        made = staging.arrays.staged_metadata(staged_store(staged), document, outside)
+        meta = staging.arrays.staged_metadata(staged_store(staged), document, outside)
         if known is not outside:
             staging.handles[self] = staged, outside
-            made = made or outside
-        if made is not None and made is not staged._meta:
-            _check_compatible(staged._meta, made)
-            staged._set_meta(made)
+            meta = meta or outside
+        if meta is not None and meta is not staged._meta:
+            _check_compatible(staged._meta, meta)
+            staged._set_meta(meta)
         return staged
 
     def _read_replaced(self, staged: Array, staging: Staging) -> None:
         """Read a metadata document that the transaction replaced as a key."""
         now, document = time.time(), self._document
-        found = staged._read_stored_meta(attributes=self._reads_attributes)
+        meta = staged._read_stored_meta(attributes=self._reads_attributes)
         stage = staged_store(staged)
-        staging.arrays.stage_metadata(stage, document, found)
+        staging.arrays.stage_metadata(stage, document, meta)
 
         def after() -> None:
-            if staging.arrays.staged_metadata(stage, document, found) is not found:
+            if staging.arrays.staged_metadata(stage, document, meta) is not meta:
                 return
-            if is_compatible(self._array._meta, found):
-                self._accept(self._array, found)
+            if is_compatible(self._array._meta, meta):
+                self._accept(self._array, meta)
                 return
             if self._known is None:
-                self._known = Known(found, now, KnownDocument())
-            self._known.learn(found, now)  # handles have to reopen the array
+                self._known = Known(meta, now, KnownDocument())
+            self._known.learn(meta, now)  # handles have to reopen the array
 
         staging.after(after)
 
@@ -361,8 +361,8 @@ class ZarrDriver(Driver):
     ) -> tuple[Driver, IndexTransform]:
         """Return the driver, and a view with the bounds of now."""
         array, known = self._array, self._known
-        told = known is not None and known.meta is not array._meta
-        if told or self._rechecks or scope.transaction is not None:
+        has_newer = known is not None and known.meta is not array._meta
+        if has_newer or self._rechecks or scope.transaction is not None:
             array = self._current_array(scope)
         meta = array._meta
         if meta is self._meta and not view._has_implicit_bounds:
@@ -379,10 +379,12 @@ class ZarrDriver(Driver):
             return self._access.read(self._array, view, out, together)
         if batch is None:
             return self._read_staged(view, out, scope)
-        alone = scope._replace(batch=None)  # a read that waits for a batch holds no reference to it
+        without_batch = scope._replace(
+            batch=None
+        )  # a read that waits for a batch holds no reference to it
 
         def begin(read_group: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
-            return self._read_staged(view, out, alone.for_read_group(read_group, sharing))
+            return self._read_staged(view, out, without_batch.for_read_group(read_group, sharing))
 
         later: Future[Any] = batch._later(begin, reads=True)
         return later
@@ -391,8 +393,8 @@ class ZarrDriver(Driver):
     def stored_array(self) -> Array | None:
         """The array, unless its bounds or elements need a refresh."""
         array, known = self._array, self._known
-        told = known is not None and known.meta is not array._meta
-        return None if told or self._rechecks or not self._access.plain else array
+        has_newer = known is not None and known.meta is not array._meta
+        return None if has_newer or self._rechecks or not self._access.plain else array
 
     def _read_staged(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
@@ -418,13 +420,13 @@ class ZarrDriver(Driver):
         if batch is None or not due:
             return start(self._resolve_bounds, scope, here=not due)
         # a request that waits for a batch holds no reference to it
-        alone = scope._replace(batch=None)
+        without_batch = scope._replace(batch=None)
 
         def begin(_: Together, sharing: Sharing) -> Future[Driver]:
-            return start(self._resolve_bounds, alone._replace(sharing=sharing))
+            return start(self._resolve_bounds, without_batch._replace(sharing=sharing))
 
-        found: Future[Driver] = batch._later(begin, due)
-        return found
+        future: Future[Driver] = batch._later(begin, due)
+        return future
 
     def _resolve_bounds(self, scope: OperationScope) -> Driver:
         """Return the driver with fresh bounds."""
@@ -434,7 +436,7 @@ class ZarrDriver(Driver):
     def _staged_driver(self, staged: Array, scope: OperationScope) -> Driver:
         """Return the driver with the bounds that the array has in a transaction."""
         array = self._rebind(staged._meta, self._array._store)
-        made = ZarrDriver(
+        driver = ZarrDriver(
             array,
             self._field,
             self._opened_by,
@@ -443,10 +445,10 @@ class ZarrDriver(Driver):
             seen=self._seen,
             data_since=self._data_since,
         )
-        made._consolidated_groups, made._outer = self._consolidated_groups, self._outer or self
+        driver._consolidated_groups, driver._outer = self._consolidated_groups, self._outer or self
         handles = scope.transaction._staging.handles
-        handles[made] = handles[self] = staged, self._committed_meta
-        return made
+        handles[driver] = handles[self] = staged, self._committed_meta
+        return driver
 
     def with_staged_bounds(self, scope: OperationScope) -> Driver:
         """Return the driver with the bounds that a transaction has staged."""
@@ -470,9 +472,9 @@ class ZarrDriver(Driver):
         array = self._apply_known(self._array)  # the document is compared when it is changed
         ends = zip(array._meta.shape, request.upper, strict=False)
         # Deleting many chunks takes long.
-        few = request.metadata_only or all(new is None or new >= end for end, new in ends)
-        here = self._access.at_once and few
-        return start(self._resize, array, request, here=here, whole=True)
+        is_small = request.metadata_only or all(new is None or new >= end for end, new in ends)
+        inline = self._access.at_once and is_small
+        return start(self._resize, array, request, here=inline, whole=True)
 
     def _check_tied(self, request: ResizeRequest) -> None:
         """Raise an error if the resize affects fields outside the handle."""
@@ -517,8 +519,8 @@ class ZarrDriver(Driver):
 
     def _stage_resize_locked(self, request: ResizeRequest, scope: OperationScope) -> Driver:
         staging, array = scope.transaction._staging, self._array_in(scope)
-        kept = staging.arrays.resizable(array)  # other handles keep their bounds
-        array = kept.array
+        entry = staging.arrays.resizable(array)  # other handles keep their bounds
+        array = entry.array
         document = self._document
         overtaken: list[ArrayMeta] = []
         change = resize_document(
@@ -531,21 +533,21 @@ class ZarrDriver(Driver):
                 array._set_meta(reshape_meta(array._meta, request.resize_shape(before.shape)))
         if not staging.arrays.is_new(array._store, document):  # else nothing of others will do
             staging.redo_on_conflict(array._store, document, change)
-        made = array._store.get(document)
+        content = array._store.get(document)
         ends = request.upper[: array._meta.rank]
         staging.arrays.resize(array, document, self._committed_meta, request.resize_shape, ends)
 
         def after() -> None:
             if not staging.arrays.has_staged_metadata(array._store, document):
                 return  # the document was replaced since
-            self._accept(self._array, kept.array._meta)
-            if made is not None:
-                self._seen.became(made)
+            self._accept(self._array, entry.array._meta)
+            if content is not None:
+                self._seen.became(content)
             if overtaken:  # other writers grew the array since
                 self._refresh(self._array)
                 if not request.metadata_only:
-                    place, now = self._array._store, self._array._meta
-                    delete_outside(place, array._path, overtaken[-1], now)
+                    store, now = self._array._store, self._array._meta
+                    delete_outside(store, array._path, overtaken[-1], now)
 
         staging.after(after)
         return self._staged_driver(array, scope)
@@ -562,8 +564,10 @@ class ZarrDriver(Driver):
         if last is None or self._find_consolidated_groups() or is_shrinking(array._meta, grown):
             return False
         document, version = last
-        made = change(document)
-        if made is None or not staging.assume(staged_store(array), key, made, version):
+        new_document = change(document)
+        if new_document is None or not staging.assume(
+            staged_store(array), key, new_document, version
+        ):
             return False
         self._accept(array, grown)
         return True
@@ -584,20 +588,20 @@ class ZarrDriver(Driver):
         return start(work, here=self._access.in_memory and scope.transaction is None)
 
 
-def is_compatible(known: ArrayMeta, found: ArrayMeta) -> bool:
+def is_compatible(known: ArrayMeta, new: ArrayMeta) -> bool:
     """Return whether new metadata have the same chunks and elements as known ones.
 
     More than the shape, the attributes and the names of dimensions has not changed.
     """
-    if found is known:
+    if new is known:
         return True
     free = {name: getattr(known, name) for name in ("shape", "attributes", "dimension_names")}
-    return found.rank == known.rank and replace(found, **free) == known
+    return new.rank == known.rank and replace(new, **free) == known
 
 
-def _check_compatible(known: ArrayMeta, found: ArrayMeta) -> None:
+def _check_compatible(known: ArrayMeta, new: ArrayMeta) -> None:
     """Raise an error if metadata belong to another array."""
-    if not is_compatible(known, found):
+    if not is_compatible(known, new):
         raise ArgumentError(
             "the metadata are no longer those with which it was opened: somebody created the "
             "array anew; open it again",

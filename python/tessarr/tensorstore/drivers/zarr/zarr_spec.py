@@ -61,24 +61,24 @@ class ZarrSpec(PlacedSpec):
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec of JSON members; remove its members from `members`."""
-        made = cls(schema)
-        made._memo = {}
-        made._mode = OpenMode._take(members)
-        made._take_place(members)
-        made._references = References.parse(_RESOURCES, members, _OPTIONAL)
-        made._recheck_metadata = _take_recheck(members, "recheck_cached_metadata", "open")
-        made._recheck_data = _take_recheck(members, "recheck_cached_data", default=True)
-        made._fill_missing = _take_flag(members, "fill_missing_data_reads", default=True)
-        made._store_fill = _take_flag(members, "store_data_equal_to_fill_value", default=False)
+        spec = cls(schema)
+        spec._memo = {}
+        spec._mode = OpenMode._take(members)
+        spec._take_place(members)
+        spec._references = References.parse(_RESOURCES, members, _OPTIONAL)
+        spec._recheck_metadata = _take_recheck(members, "recheck_cached_metadata", "open")
+        spec._recheck_data = _take_recheck(members, "recheck_cached_data", default=True)
+        spec._fill_missing = _take_flag(members, "fill_missing_data_reads", default=True)
+        spec._store_fill = _take_flag(members, "store_data_equal_to_fill_value", default=False)
         name = take(members, "field", text)
-        made._field = Field.of(
+        spec._field = Field.of(
             name or None, as_void=_take_flag(members, "open_as_void", default=False)
         )
-        made._parse_format_members(members)
-        if made._field.as_void and made.schema.rank == 0:
+        spec._parse_format_members(members)
+        if spec._field.as_void and spec.schema.rank == 0:
             raise ArgumentError("open_as_void: the bytes of an element are a dimension, not rank 0")
-        made._check_parts()
-        return made
+        spec._check_parts()
+        return spec
 
     def _parse_format_members(self, members: dict[str, Any]) -> None:
         """Read the members that only one format has."""
@@ -123,23 +123,23 @@ class ZarrSpec(PlacedSpec):
         opened: Self = driver.opened_by
         properties = driver.properties
         assert opened._place is not None
-        made = opened._with(opened._references.distinct(), opened._place._settled())
-        made._mode = OpenMode(open=True, assume_metadata=opened._mode.assume_metadata)
-        made.schema = properties.element
+        spec = opened._with(opened._references.distinct(), opened._place._settled())
+        spec._mode = OpenMode(open=True, assume_metadata=opened._mode.assume_metadata)
+        spec.schema = properties.element
         names = driver._array._meta.data_type.numpy.names
-        if names and made._field == WHOLE:
-            made._field = Field(names[0])  # the only one: else one was chosen
-        made._constraints, made._memo = cls._nothing, {}
+        if names and spec._field == WHOLE:
+            spec._field = Field(names[0])  # the only one: else one was chosen
+        spec._constraints, spec._memo = cls._nothing, {}
         if not minimal:
-            made._constraints, made._memo = properties.constraints, properties.derived
-        return made
+            spec._constraints, spec._memo = properties.constraints, properties.derived
+        return spec
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
-        found: JSONObject = self._mode._to_json(include_defaults=include_defaults)
+        result: JSONObject = self._mode._to_json(include_defaults=include_defaults)
         if self._place is not None:
-            found["kvstore"] = self._place._json(naming, include_defaults=include_defaults)
-        found.update(self._references.json(naming, include_defaults=include_defaults))
+            result["kvstore"] = self._place._json(naming, include_defaults=include_defaults)
+        result.update(self._references.json(naming, include_defaults=include_defaults))
         for name, value, default in (
             ("recheck_cached_metadata", self._recheck_metadata, "open"),
             ("recheck_cached_data", self._recheck_data, True),
@@ -147,17 +147,17 @@ class ZarrSpec(PlacedSpec):
             ("store_data_equal_to_fill_value", self._store_fill, False),
         ):
             if include_defaults or (type(value), value) != (type(default), default):
-                found[name] = value
+                result[name] = value
         if self._field.name is not None:
-            found["field"] = self._field.name
+            result["field"] = self._field.name
         if self._field.as_void:
-            found["open_as_void"] = True
+            result["open_as_void"] = True
         metadata: JSONObject = self._memoize("json", self._constraints.to_json)
         if metadata or include_defaults:
-            found["metadata"] = {**metadata, **self._always}
+            result["metadata"] = {**metadata, **self._always}
         if include_defaults:
-            found["metadata"].update(self._constraints.default_members())
-        return found
+            result["metadata"].update(self._constraints.default_members())
+        return result
 
     _always: ClassVar[JSONObject] = {}
 
@@ -166,31 +166,33 @@ class ZarrSpec(PlacedSpec):
         """The key of the document."""
         return self._marker
 
-    def _metadata_store(self, store: Store, at: str) -> Store:
+    def _metadata_store(self, store: Store, path: str) -> Store:
         """Return a store that has the document where Zarr has it."""
         return store
 
     def effective(self) -> Schema:
         """Return the known schema without a request, except for the codec."""
-        found: Schema = self._memoize(
+        result: Schema = self._memoize(
             "effective", lambda: self._constraints.effective(self.schema, self._field)
         )
-        return found
+        return result
 
     def codec(self) -> CodecSpec | None:
         """Return the known encoding."""
-        found: CodecSpec = self._memoize("codec", lambda: self._constraints.codec_with(self.schema))
-        return found
+        result: CodecSpec = self._memoize(
+            "codec", lambda: self._constraints.codec_with(self.schema)
+        )
+        return result
 
     def outline(self) -> Schema:
         """Return the known rank, data type and domain."""
-        given = self.schema
-        if self._constraints is self._nothing and given.domain is None and given.rank != 0:
-            return given
-        found: Schema = self._memoize(
-            "outline", lambda: self._constraints.outline(given, self._field)
+        schema = self.schema
+        if self._constraints is self._nothing and schema.domain is None and schema.rank != 0:
+            return schema
+        result: Schema = self._memoize(
+            "outline", lambda: self._constraints.outline(schema, self._field)
         )
-        return found
+        return result
 
     def _metadata(self) -> ArrayMeta:
         """Return the metadata of a new array."""
@@ -202,16 +204,16 @@ class ZarrSpec(PlacedSpec):
         )
         return meta
 
-    def _memoize(self, what: str, find: Callable[[], Any]) -> Any:
+    def _memoize(self, name: str, compute: Callable[[], Any]) -> Any:
         """Return a value derived from schema and metadata; it does not depend on resources."""
-        found = self._memo.get(what)
-        if found is None:
-            found = self._memo[what] = find()
-        return found
+        result = self._memo.get(name)
+        if result is None:
+            result = self._memo[name] = compute()
+        return result
 
     @staticmethod
-    def _put_at(place: Place) -> Place:
-        return _as_folder(place)
+    def _put_at(kvstore_spec: Place) -> Place:
+        return _as_folder(kvstore_spec)
 
     def _take_rechecks(self, options: Options) -> None:
         if options.recheck_metadata is not None:
@@ -262,21 +264,21 @@ class ZarrSpec(PlacedSpec):
                 raise
             self._memo["checked"] = meta
 
-    def _key(self, at: str) -> str:
-        return prefix_of(at) + self.document
+    def _key(self, path: str) -> str:
+        return prefix_of(path) + self.document
 
-    def _parse_node(self, document: bytes, store: Store | None, at: str) -> Node:
+    def _parse_node(self, document: bytes, store: Store | None, path: str) -> Node:
         """Return the node of a document, and for format 2 of its attributes document."""
         raise NotImplementedError
 
 
-def _as_folder(place: Place) -> Place:
+def _as_folder(kvstore_spec: Place) -> Place:
     """Return the location with a final slash."""
-    path = folder(place._driver.name, place.path)
-    if path != place.path:
-        place = place.copy()
-        place.path = path
-    return place
+    path = folder(kvstore_spec._driver.name, kvstore_spec.path)
+    if path != kvstore_spec.path:
+        kvstore_spec = kvstore_spec.copy()
+        kvstore_spec.path = path
+    return kvstore_spec
 
 
 def _take_flag(members: dict[str, Any], name: str, *, default: bool) -> bool:
