@@ -1,7 +1,7 @@
-"""Measure codecs on five kinds of data: ``just codecs`` writes docs/guide/codecs-measured.md.
+"""Benchmark of codecs on five kinds of data: ``just codecs`` writes docs/guide/codecs-measured.md.
 
-Rates are bytes of elements per second of processor time of one thread, so that what else the
-machine does matters little; the best of some repetitions counts.
+Rates are bytes of elements per second of processor time of one thread, so that other work on the
+machine matters little. Each rate is the best of some repetitions.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ class Data:
 
     Parameters
     ----------
-    name, what
-        What it is called, and what it stands for.
+    name, description
+        The column title, and the line of the page that explains it.
     elements
         The array.
     """
 
     name: str
-    what: str
+    description: str
     elements: Elements
 
 
-def data() -> Iterator[Data]:
-    """Give the kinds of data, the same in each run."""
+def make_data() -> Iterator[Data]:
+    """Yield the kinds of data, the same in each run."""
     random = np.random.default_rng(20260)
     shape = (EDGE, EDGE)
     y, x = np.mgrid[0:EDGE, 0:EDGE] / EDGE
@@ -84,11 +84,11 @@ class Row:
     Parameters
     ----------
     compressors, filters
-        Of `tessarr.create_array`; filters are made from the data type.
+        Arguments of `tessarr.create_array`; a codec class is configured for the data type.
     only
-        The kinds of data for which it makes sense; by default all.
-    loses
-        Whether what is read differs from what was written.
+        Names of the data that the row measures; by default all.
+    is_lossy
+        Whether the values that are read differ from those that were written.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Row:
     filters: Any = None
     serializer: Any = "auto"
     only: tuple[str, ...] = ()
-    loses: bool = False
+    is_lossy: bool = False
 
 
 ROWS = [
@@ -134,14 +134,14 @@ ROWS = [
         Blosc("zstd"),
         [BitRound(10)],
         only=("field",),
-        loses=True,
+        is_lossy=True,
     ),
-    Row('`Quantize(1)`, `Blosc("zstd")`', Blosc("zstd"), Quantize, only=("field",), loses=True),
+    Row('`Quantize(1)`, `Blosc("zstd")`', Blosc("zstd"), Quantize, only=("field",), is_lossy=True),
 ]
 
 
-def _made(codec: Any, elements: Elements) -> Any:
-    """Give a codec that needs to know the data type, made for it."""
+def _configure_codec(codec: Any, elements: Elements) -> Any:
+    """Return a codec with the parameters that depend on the data type."""
     dtype = elements.dtype.str
     if codec is Shuffle:
         return Shuffle(elementsize=elements.dtype.itemsize)
@@ -150,23 +150,23 @@ def _made(codec: Any, elements: Elements) -> Any:
     if codec is Quantize:
         return [Quantize(digits=1, dtype=dtype)]
     if isinstance(codec, list):
-        return [_made(part, elements) for part in codec]
+        return [_configure_codec(part, elements) for part in codec]
     return codec
 
 
 def measure(row: Row, kind: Data) -> tuple[float, float, float]:
-    """Give how many times smaller it is, and the rates of writing and reading in MB/s."""
+    """Return the compression ratio, and the rates of writing and reading in MB/s."""
     elements = kind.elements
     array = tessarr.create_array(
         None,
         shape=elements.shape,
         dtype=elements.dtype,
         chunks=(CHUNK, CHUNK),
-        compressors=_made(row.compressors, elements),
-        filters=_made(row.filters, elements),
+        compressors=_configure_codec(row.compressors, elements),
+        filters=_configure_codec(row.filters, elements),
         serializer=row.serializer,
     )
-    documents = array.nbytes_stored
+    metadata_bytes = array.nbytes_stored
 
     def write() -> None:
         array[:] = elements
@@ -176,13 +176,13 @@ def measure(row: Row, kind: Data) -> tuple[float, float, float]:
     def read() -> None:
         array.get_basic_selection(..., out=target)
 
-    rates = [elements.nbytes / _best(action) / 1e6 for action in (write, read)]
-    if not row.loses and not np.array_equal(target, elements):
+    rates = [elements.nbytes / _best_time(action) / 1e6 for action in (write, read)]
+    if not row.is_lossy and not np.array_equal(target, elements):
         raise AssertionError(f"{row.name} changed {kind.name}")
-    return elements.nbytes / (array.nbytes_stored - documents), rates[0], rates[1]
+    return elements.nbytes / (array.nbytes_stored - metadata_bytes), rates[0], rates[1]
 
 
-def _best(action: Any) -> float:
+def _best_time(action: Any) -> float:
     times = []
     for _ in range(REPEATS + 1):  # the first one warms up
         start = process_time()
@@ -210,13 +210,13 @@ measured values instead of the converted ones (`FixedScaleOffset`).
 """
 
 
-def page() -> str:
-    """Measure all and give the page."""
-    kinds = list(data())
+def make_page() -> str:
+    """Measure every row and return the page."""
+    kinds = list(make_data())
     about = ABOUT.format(
-        edge=EDGE, chunk=CHUNK, machine=platform.machine(), copying=round(_copying(), -2)
+        edge=EDGE, chunk=CHUNK, machine=platform.machine(), copying=round(_copy_rate(), -2)
     )
-    lines = [about, *(f"- **{kind.name}**: {kind.what}" for kind in kinds)]
+    lines = [about, *(f"- **{kind.name}**: {kind.description}" for kind in kinds)]
     with tessarr.options(threads=1):
         measured = {
             (row.name, kind.name): measure(row, kind)
@@ -228,17 +228,17 @@ def page() -> str:
         lines += ["", f"## {title}", "", f"| | {' | '.join(kind.name for kind in kinds)} |"]
         lines += ["|---" + "|--:" * len(kinds) + "|"]
         for row in ROWS:
-            found = [measured.get((row.name, kind.name)) for kind in kinds]
-            cells = ["" if numbers is None else text(numbers[i]) for numbers in found]
-            lines.append(f"| {row.name}{' †' if row.loses else ''} | {' | '.join(cells)} |")
+            results = [measured.get((row.name, kind.name)) for kind in kinds]
+            cells = ["" if numbers is None else text(numbers[i]) for numbers in results]
+            lines.append(f"| {row.name}{' †' if row.is_lossy else ''} | {' | '.join(cells)} |")
     return "\n".join([*lines, END])
 
 
-def _copying() -> float:
+def _copy_rate() -> float:
     array = np.ones((EDGE, EDGE), "f8")
     target = np.empty_like(array)
-    return array.nbytes / _best(lambda: np.copyto(target, array)) / 1e6
+    return array.nbytes / _best_time(lambda: np.copyto(target, array)) / 1e6
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(make_page(), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""How long a copy to other chunks takes, and how much memory: ``python -m bench.copying [folder]``.
+"""Time and memory of copies to other chunk shapes: ``python -m bench.copying [folder]``.
 
-Each step runs in a process of its own: a plain read of the array, a plain write of it in its new
-chunks, and `tessarr.copy_to`, whose time is told as a multiple of the other two in sum.
+Each step runs in a new process: a plain read of the array, a plain write of it in its new chunks,
+and `tessarr.copy_to`. The table shows the time of the copy divided by that of the other two.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
 CODECS: dict[str, Any] = {"blosc lz4": "auto", "uncompressed": None}
 
 
-def make(path: Path, chunks: tuple[int, ...], codec: Any) -> tessarr.Array:
+def create_array(path: Path, chunks: tuple[int, ...], codec: Any) -> tessarr.Array:
     return tessarr.create_array(path, shape=SHAPE, dtype="f4", chunks=chunks, compressors=codec)
 
 
-def fill(array: tessarr.Array) -> None:
+def fill_array(array: tessarr.Array) -> None:
     """Write waves with noise in their last bits."""
     noise = np.random.default_rng(0)
     y, x = np.sin(np.arange(800) / 9), np.cos(np.arange(800) / 7)
@@ -49,30 +49,30 @@ def peak_mb() -> float:
         return int(status.read().split("VmHWM:")[1].split()[0]) / 1024
 
 
-def step(what: str, folder: Path, case: str, codec: str) -> None:
-    """Do one step and print its seconds and the peak of memory."""
+def run_step(name: str, folder: Path, case: str, codec: str) -> None:
+    """Run one step and print its seconds and the peak of memory."""
     before, after = CASES[case]
     source = tessarr.open_array(folder / "source", mode="r")
     source[0, 0, 0]
-    values = source[...] if what == "write" else None
-    begun = time.perf_counter()
-    if what == "read":
+    values = source[...] if name == "write" else None
+    start = time.perf_counter()
+    if name == "read":
         source[...]
-    elif what == "write":
-        make(folder / "written", after, CODECS[codec])[...] = values
+    elif name == "write":
+        create_array(folder / "written", after, CODECS[codec])[...] = values
     elif before == after:
         tessarr.copy_to(source, folder / "copied")
     else:
         tessarr.copy_to(source, folder / "copied", chunks=after)
-    print(json.dumps([time.perf_counter() - begun, peak_mb()]))
+    print(json.dumps([time.perf_counter() - start, peak_mb()]))
 
 
-def measured(what: str, folder: Path, case: str, codec: str) -> tuple[float, float]:
-    command = [sys.executable, "-m", "bench.copying", "--step", what, str(folder), case, codec]
+def measure_step(step: str, folder: Path, case: str, codec: str) -> tuple[float, float]:
+    command = [sys.executable, "-m", "bench.copying", "--step", step, str(folder), case, codec]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     seconds, peak = json.loads(done.stdout)
-    for name in ("written", "copied"):
-        shutil.rmtree(folder / name, ignore_errors=True)
+    for copy in ("written", "copied"):
+        shutil.rmtree(folder / copy, ignore_errors=True)
     return seconds, peak
 
 
@@ -83,16 +83,16 @@ def main(parent: str | None) -> None:
         for codec, compressors in CODECS.items():
             with tempfile.TemporaryDirectory(dir=parent) as name:
                 folder = Path(name)
-                fill(make(folder / "source", before, compressors))
-                read, _ = measured("read", folder, case, codec)
-                write, _ = measured("write", folder, case, codec)
-                copy, peak = measured("copy", folder, case, codec)
+                fill_array(create_array(folder / "source", before, compressors))
+                read, _ = measure_step("read", folder, case, codec)
+                write, _ = measure_step("write", folder, case, codec)
+                copy, peak = measure_step("copy", folder, case, codec)
             times = f"{read:.1f} s | {write:.1f} s | {copy:.1f} s | {copy / (read + write):.2f}"
             print(f"| {case} | {codec} | {times} | {peak:.0f} MB |", flush=True)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--step"]:
-        step(sys.argv[2], Path(sys.argv[3]), sys.argv[4], sys.argv[5])
+        run_step(sys.argv[2], Path(sys.argv[3]), sys.argv[4], sys.argv[5])
     else:
         main(sys.argv[1] if len(sys.argv) > 1 else None)

@@ -1,8 +1,8 @@
-"""What a handle costs, here and with TensorStore: ``python -m bench.handles [folder]``.
+"""Times of calls of a handle, beside TensorStore: ``python -m bench.handles [folder]``.
 
-Both open the same array (uncompressed chunks of 100², 20 kB each) and do the same calls. Rounds of
-the two alternate in one process, and the least time of a round counts, as other work on the
-machine only adds to it. The folder is best one in memory: what is to be seen is not the disk.
+Both libraries open the same array (uncompressed chunks of 100², 20 kB each) and run the same calls.
+Their rounds alternate in one process, and the least time of a round counts, because other work on
+the machine only adds to it. Pass a folder in memory to leave out the disk.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ import numpy as np
 ROUNDS = 30
 
 
-def calls(ts: Any, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
-    """Return how often each call is repeated in a round, and what it does."""
+def make_calls(ts: Any, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
+    """Return, for each call, its repetitions in a round and the function that runs it."""
     folder = {"driver": "zarr3", "kvstore": url}
     memory = ts.open("memory://|zarr3:", create=True, dtype="uint16", shape=[1000, 1000],
                      chunk_layout=ts.ChunkLayout(chunk_shape=[100, 100])).result()  # fmt: skip
     values = np.arange(10**6, dtype="u2").reshape(1000, 1000)
     memory.write(values).result()
     store, spec = ts.open(folder).result(), ts.Spec(folder)
-    one, out = store[5, 5], np.empty_like(values)
-    cached = in_caches(ts, url)
+    element, out = store[5, 5], np.empty_like(values)
+    cached = make_cached_reads(ts, url)
 
-    def committed(*, chosen: Any = None) -> None:
+    def commit(*, array: Any = None) -> None:
         with ts.Transaction() as transaction:
-            if chosen is not None:
-                chosen.with_transaction(transaction)[5, 5] = 3
+            if array is not None:
+                array.with_transaction(transaction)[5, 5] = 3
 
-    def together() -> None:
+    def read_batch() -> None:
         with ts.Batch() as batch:
             futures = [memory[5, k].read(batch=batch) for k in range(10)]
         for future in futures:
@@ -45,7 +45,7 @@ def calls(ts: Any, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
         "open by JSON": (100, lambda: ts.open(folder).result()),
         "open by a spec": (100, lambda: ts.open(spec).result()),
         "index": (500, lambda: store[5, 5]),
-        "read an element of a view": (100, lambda: one.read().result()),
+        "read an element of a view": (100, lambda: element.read().result()),
         "index and read an element": (100, lambda: store[5, 5].read().result()),
         "index and read a chunk": (50, lambda: store[100:200, 100:200].read().result()),
         "read all": (2, lambda: store.read().result()),
@@ -56,18 +56,18 @@ def calls(ts: Any, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
         "memory: index and read an element": (100, lambda: memory[5, 5].read().result()),
         "memory: read all": (2, lambda: memory.read().result()),
         "memory: write an element": (100, lambda: memory[5, 5].write(3).result()),
-        "memory: read 10 elements in a batch": (20, together),
+        "memory: read 10 elements in a batch": (20, read_batch),
         "memory: resolve": (100, lambda: memory.resolve().result()),
-        "memory: tell what is stored": (
+        "memory: storage statistics": (
             5,
             lambda: memory.storage_statistics(query_fully_stored=True).result(),
         ),
-        "commit nothing": (100, committed),
-        "commit an element": (20, lambda: committed(chosen=store)),
-        "memory: commit an element": (20, lambda: committed(chosen=memory)),
+        "commit nothing": (100, commit),
+        "commit an element": (20, lambda: commit(array=store)),
+        "memory: commit an element": (20, lambda: commit(array=memory)),
         **cached,
-        **keys(ts, "folder", f"{url}{ts.__name__}/"),
-        **keys(ts, "memory", "memory://"),
+        **make_key_calls(ts, "folder", f"{url}{ts.__name__}/"),
+        **make_key_calls(ts, "memory", "memory://"),
     }
 
 
@@ -75,9 +75,9 @@ def _read(store: Any, part: Any) -> object:
     return store[part].read().result()
 
 
-def in_caches(ts: Any, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
-    """Return the same for compressed chunks that were read before, with a cache pool."""
-    made: dict[str, tuple[int, Callable[[], object]]] = {}
+def make_cached_reads(ts: Any, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
+    """Return the calls for compressed chunks that a cache pool holds."""
+    calls: dict[str, tuple[int, Callable[[], object]]] = {}
     context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
     values = np.random.default_rng(0).integers(0, 4096, (1000, 1000), "u2")
     for name, layout in (
@@ -94,37 +94,37 @@ def in_caches(ts: Any, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
         ).result()  # fmt: skip
         store.write(values).result()
         store.read().result()
-        made |= {
+        calls |= {
             f"cache: read an element of {name}": (100, partial(_read, store, (5, 5))),
             f"cache: read a crop of {name}": (100, partial(_read, store, np.s_[30:94, 30:94])),
             f"cache: read all {name}": (5, partial(_read, store, ...)),
         }
-    return made
+    return calls
 
 
-def keys(ts: Any, place: str, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
-    """Return the same for keys and values in a place."""
+def make_key_calls(ts: Any, name: str, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
+    """Return the calls for keys and values of a key-value store."""
     store = ts.KvStore.open(url).result()
     for number in range(100):
         store[f"key{number:03d}"] = bytes(100)
     some = ts.KvStore.KeyRange("key010", "key020")
     none = ts.KvStore.KeyRange("l", "m")
 
-    def committed() -> None:
+    def commit() -> None:
         with ts.Transaction() as transaction:
             store.with_transaction(transaction)["key005"] = bytes(100)
 
     return {
-        f"{place}: open": (100, lambda: ts.KvStore.open(url).result()),
-        f"{place}: below": (100, lambda: store / "sub"),
-        f"{place}: remove an empty range": (20, lambda: store.delete_range(none).result()),
-        f"{place}: read a key": (100, lambda: store.read("key005").result().value),
-        f"{place}: get a key": (100, lambda: store["key005"]),
-        f"{place}: write a key": (50, lambda: store.write("key005", bytes(100)).result()),
-        f"{place}: set a key": (50, lambda: store.__setitem__("key005", bytes(100))),
-        f"{place}: commit a key": (20, committed),
-        f"{place}: list 100 keys": (5, lambda: store.list().result()),
-        f"{place}: list 10 of 100 keys": (5, lambda: store.list(some).result()),
+        f"{name}: open": (100, lambda: ts.KvStore.open(url).result()),
+        f"{name}: below": (100, lambda: store / "sub"),
+        f"{name}: remove an empty range": (20, lambda: store.delete_range(none).result()),
+        f"{name}: read a key": (100, lambda: store.read("key005").result().value),
+        f"{name}: get a key": (100, lambda: store["key005"]),
+        f"{name}: write a key": (50, lambda: store.write("key005", bytes(100)).result()),
+        f"{name}: set a key": (50, lambda: store.__setitem__("key005", bytes(100))),
+        f"{name}: commit a key": (20, commit),
+        f"{name}: list 100 keys": (5, lambda: store.list().result()),
+        f"{name}: list 10 of 100 keys": (5, lambda: store.list(some).result()),
     }
 
 
@@ -138,20 +138,22 @@ def main() -> None:
         url = f"file://{folder}/"
         layout = tensorstore.ChunkLayout(chunk_shape=[100, 100])
         options: dict[str, Any] = {"create": True, "dtype": "uint16", "shape": [1000, 1000]}
-        made = tensorstore.open({"driver": "zarr3", "kvstore": url}, chunk_layout=layout, **options)
-        made.result().write(np.arange(10**6, dtype="u2").reshape(1000, 1000)).result()
-        theirs, ours = calls(tensorstore, url), calls(tessarr.tensorstore, url)
-        print("| | TensorStore | here | ratio |\n|---|---|---|---|")
+        array = tensorstore.open(
+            {"driver": "zarr3", "kvstore": url}, chunk_layout=layout, **options
+        ).result()
+        array.write(np.arange(10**6, dtype="u2").reshape(1000, 1000)).result()
+        theirs, ours = make_calls(tensorstore, url), make_calls(tessarr.tensorstore, url)
+        print("| | TensorStore | Tessarr | ratio |\n|---|---|---|---|")
         for name in theirs:
             least = [float("inf"), float("inf")]
             for _ in range(ROUNDS):
                 for k, (count, act) in enumerate((theirs[name], ours[name])):
-                    begun = time.perf_counter()
+                    start = time.perf_counter()
                     for _ in range(count):
                         act()
-                    least[k] = min(least[k], (time.perf_counter() - begun) / count)
-            one, other = (1e6 * seconds for seconds in least)
-            print(f"| {name} | {one:.1f} µs | {other:.1f} µs | {one / other:.2f} |")
+                    least[k] = min(least[k], (time.perf_counter() - start) / count)
+            other, ours_us = (1e6 * seconds for seconds in least)
+            print(f"| {name} | {other:.1f} µs | {ours_us:.1f} µs | {other / ours_us:.2f} |")
 
 
 if __name__ == "__main__":

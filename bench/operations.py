@@ -1,4 +1,4 @@
-"""What a row does, for any engine: the time of it, of its processors too, and the values read."""
+"""Operations of the rows, for any engine: each returns its time, processor time and values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench.stores import KEPT
+from bench.layouts import INPUTS
 
 if TYPE_CHECKING:
     from bench.engines import Engine
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 Result = tuple[float, float, Any]
 
 
-def timed(row: Row, work: Callable[[], Any]) -> Result:
-    """Give the seconds of `work`, its seconds of processor time (both per unit), and its result.
+def time_work(row: Row, work: Callable[[], Any]) -> Result:
+    """Return the seconds of `work`, its processor time (both per repetition), and its result.
 
-    Processor time counts all threads. It says on a busy machine what the clock cannot.
+    Processor time counts all threads. On a busy machine it is more reliable than the clock.
     """
     start, spent = time.perf_counter(), time.process_time()
     values = work()
@@ -29,8 +29,8 @@ def timed(row: Row, work: Callable[[], Any]) -> Result:
     return (time.perf_counter() - start) / row.count, spent / row.count, values
 
 
-def boxes(row: Row) -> Iterator[tuple[slice, ...]]:
-    """Give random boxes of the row's size."""
+def draw_boxes(row: Row) -> Iterator[tuple[slice, ...]]:
+    """Yield random boxes of the row's size."""
     dice = np.random.default_rng(5)
     for _ in range(row.count):
         corner = [int(dice.integers(0, size - row.size + 1)) for size in row.layout.shape]
@@ -40,22 +40,22 @@ def boxes(row: Row) -> Iterator[tuple[slice, ...]]:
 def read_all(engine: Engine, path: Path, row: Row) -> Result:
     """Read the whole array."""
     array = engine.open(path, "r")
-    return timed(row, lambda: engine.read(array, (...,)))
+    return time_work(row, lambda: engine.read(array, (...,)))
 
 
 def write_all(engine: Engine, path: Path, row: Row) -> Result:
     """Write the whole array."""
-    values = KEPT["values"]
+    values = INPUTS["values"]
     array = engine.open(path, "r+")
     everything = tuple(slice(0, size) for size in row.layout.shape)
-    return timed(row, lambda: engine.write(array, everything, values))
+    return time_work(row, lambda: engine.write(array, everything, values))
 
 
 def crops(engine: Engine, path: Path, row: Row) -> Result:
     """Read random boxes."""
     array = engine.open(path, "r")
-    wanted = list(boxes(row))
-    return timed(row, lambda: [engine.read(array, box) for box in wanted])
+    wanted = list(draw_boxes(row))
+    return time_work(row, lambda: [engine.read(array, box) for box in wanted])
 
 
 def points(engine: Engine, path: Path, row: Row) -> Result:
@@ -63,7 +63,7 @@ def points(engine: Engine, path: Path, row: Row) -> Result:
     array = engine.open(path, "r")
     dice = np.random.default_rng(6)
     columns = tuple(dice.integers(0, size, row.size) for size in row.layout.shape)
-    return timed(row, lambda: engine.points(array, columns))
+    return time_work(row, lambda: engine.points(array, columns))
 
 
 def outer(engine: Engine, path: Path, row: Row) -> Result:
@@ -71,14 +71,14 @@ def outer(engine: Engine, path: Path, row: Row) -> Result:
     array = engine.open(path, "r")
     dice = np.random.default_rng(7)
     lists = tuple(np.sort(dice.choice(size, row.size, replace=False)) for size in row.layout.shape)
-    return timed(row, lambda: engine.outer(array, lists))
+    return time_work(row, lambda: engine.outer(array, lists))
 
 
 def every(engine: Engine, path: Path, row: Row) -> Result:
     """Read every n-th element along each axis."""
     array = engine.open(path, "r")
     key = tuple(slice(0, size, row.size) for size in row.layout.shape)
-    return timed(row, lambda: engine.read(array, key))
+    return time_work(row, lambda: engine.read(array, key))
 
 
 def planes(engine: Engine, path: Path, row: Row) -> Result:
@@ -86,20 +86,20 @@ def planes(engine: Engine, path: Path, row: Row) -> Result:
     array = engine.open(path, "r")
     last = row.layout.shape[-1]
     keys = [(..., slice(n, n + 1)) for n in range(3, last, last // row.count)][: row.count]
-    return timed(row, lambda: [engine.read(array, key) for key in keys])
+    return time_work(row, lambda: [engine.read(array, key) for key in keys])
 
 
 def partial_writes(engine: Engine, path: Path, row: Row) -> Result:
     """Write small boxes into stored chunks."""
     array = engine.open(path, "r+")
-    wanted = list(boxes(row))
+    wanted = list(draw_boxes(row))
     value = np.full((row.size,) * len(row.layout.shape), 77, row.layout.dtype)
 
     def work() -> None:
         for box in wanted:
             engine.write(array, box, value)
 
-    return timed(row, work)
+    return time_work(row, work)
 
 
 def small_chunk(engine: Engine, path: Path, row: Row) -> Result:
@@ -112,7 +112,7 @@ def small_chunk(engine: Engine, path: Path, row: Row) -> Result:
             engine.read(array, key)
         return engine.read(array, key)
 
-    return timed(row, work)
+    return time_work(row, work)
 
 
 def reopen(engine: Engine, path: Path, row: Row) -> Result:
@@ -123,7 +123,7 @@ def reopen(engine: Engine, path: Path, row: Row) -> Result:
         for _ in range(row.count):
             engine.open(path, "r")
 
-    return timed(row, work)
+    return time_work(row, work)
 
 
 def first_open(engine: Engine, path: Path, row: Row) -> Result:
@@ -132,7 +132,7 @@ def first_open(engine: Engine, path: Path, row: Row) -> Result:
     def work() -> None:
         engine.open(path, "r")
 
-    return timed(row, work)
+    return time_work(row, work)
 
 
 def append(engine: Engine, path: Path, row: Row) -> Result:
@@ -146,7 +146,7 @@ def append(engine: Engine, path: Path, row: Row) -> Result:
         for _ in range(row.count):
             state = engine.append(state, batch)
 
-    return timed(row, work)
+    return time_work(row, work)
 
 
 OPERATIONS: dict[str, Callable[[Engine, Path, Row], Result]] = {

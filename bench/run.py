@@ -1,7 +1,7 @@
-"""Run all engines in turn on the same stores and print the ratios.
+"""Comparison of all engines on the same stores: ``python -m bench.run --help``.
 
-``python -m bench.run --help`` says what can be chosen. Each timing is a fresh
-process; engines take turns, so that a noisy machine is unfair to all alike.
+Each timing is a new process. The engines alternate, so that other work on the machine affects all
+of them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from bench.engines import DURABILITY
+from bench.layouts import make_values
 from bench.operations import STARTS_EMPTY, WRITES
-from bench.stores import data
-from bench.workloads import Row, rows
+from bench.workloads import Row, make_rows
 
 ROOT = Path(__file__).parent.parent
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -45,8 +45,8 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def store(row: Row, scratch: Path) -> Path:
-    """Give the row's array with its data, written once per run."""
+def prepare_store(row: Row, scratch: Path) -> Path:
+    """Return the path of the row's array with its data, which is written once per run."""
     import tessarr
 
     empty = row.operation in STARTS_EMPTY
@@ -55,11 +55,11 @@ def store(row: Row, scratch: Path) -> Path:
         row.layout.create(path)
         if not empty:
             array = tessarr.open_array(path, mode="r+")
-            array[...] = data(row.data, row.layout.shape, row.layout.dtype)
+            array[...] = make_values(row.data, row.layout.shape, row.layout.dtype)
     return path
 
 
-def run(
+def run_worker(
     engine: str, number: int, stored: Path, scratch: Path, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Run one worker."""
@@ -72,11 +72,11 @@ def run(
     return result
 
 
-def forget(written: Path) -> None:
-    """Delete what the engines wrote, and wait until the file system has forgotten it too.
+def delete_outputs(written: Path) -> None:
+    """Delete what the engines wrote, and wait until the file system reuses its inodes.
 
-    ext4 passes over inodes that were deleted in the last seconds (or minutes, while the deletion
-    is not on the disk), one by one, whenever it creates a file: whoever writes next would pay.
+    When ext4 creates a file, it skips the inodes that were deleted in the last seconds (or minutes,
+    while the deletion is not on the disk) one by one. That would slow down the next writer.
     """
     if written.exists():
         shutil.rmtree(written)
@@ -84,27 +84,27 @@ def forget(written: Path) -> None:
         time.sleep(6)
 
 
-def measure(number: int, row: Row, place: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Run every engine on a row; best of the rounds, results compared."""
-    stored = store(row, place)
+def measure(number: int, row: Row, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the best round of every engine on a row; their results must be equal."""
+    stored = prepare_store(row, folder)
     best: dict[str, dict[str, Any]] = {}
     engines = options.engines.split(",")
     for turn in range(options.rounds):
-        # Nobody is always first, where the disk still writes what came before.
+        # No engine is always first, when the disk still writes earlier data.
         first = (number + turn) % len(engines)
         for engine in engines[first:] + engines[:first]:
             if best.get(engine, {"seconds": 0}).keys().isdisjoint({"seconds"}):
                 continue
-            result = run(engine, number, stored, place, options)
-            if place.is_relative_to(options.tmpfs):
-                shutil.rmtree(place / "written", ignore_errors=True)
+            result = run_worker(engine, number, stored, folder, options)
+            if folder.is_relative_to(options.tmpfs):
+                shutil.rmtree(folder / "written", ignore_errors=True)
             known = best.setdefault(engine, result)
             if result.get("seconds", known.get("seconds", 0)) < known.get("seconds", 0):
                 best[engine] = result | {
                     "cpu_seconds": min(result["cpu_seconds"], known["cpu_seconds"]),
                     "memory": max(result["memory"], known["memory"]),
                 }
-    forget(place / "written")
+    delete_outputs(folder / "written")
     digests = {result["digest"] for result in best.values() if "digest" in result}
     if len(digests) > 1:
         wrong = {engine: result.get("digest") for engine, result in best.items()}
@@ -112,8 +112,8 @@ def measure(number: int, row: Row, place: Path, options: argparse.Namespace) -> 
     return best
 
 
-def cell(result: dict[str, Any], ours: dict[str, Any]) -> str:
-    """Give one cell: time relative to ours, and peak memory."""
+def format_cell(result: dict[str, Any], ours: dict[str, Any]) -> str:
+    """Return one cell: time relative to ours, and peak memory."""
     if "seconds" not in result:
         return "failed" if "failed" in result else "—"
     ratio = result["seconds"] / ours["seconds"]
@@ -121,10 +121,10 @@ def cell(result: dict[str, Any], ours: dict[str, Any]) -> str:
     return f"{ratio:.2f}× ({work:.1f}×) {result['memory'] / 1e6:.0f}MB"
 
 
-def summary(
+def summarize(
     figures: dict[str, dict[str, dict[str, Any]]], engines: list[str], ours: str
 ) -> list[str]:
-    """Say for each peer where `ours` is behind, and by how much it is ahead on the whole."""
+    """Return for each engine its mean ratio to `ours` and the rows where `ours` is slower."""
     lines = []
     for engine in engines:
         ratios = {
@@ -138,15 +138,15 @@ def summary(
         ahead = sum(ratio > 1 for ratio in ratios.values())
         lines.append(f"{engine}: ahead in {ahead} of {len(ratios)} rows, on average {mean:.2f}×")
         lines += [
-            f"  behind: {row}: {ratio:.2f}×"
+            f"  slower: {row}: {ratio:.2f}×"
             for row, ratio in sorted(ratios.items(), key=lambda item: item[1])
             if ratio <= 1
         ]
     return lines
 
 
-def seconds(value: float) -> str:
-    """Give a time in the unit that reads best."""
+def format_seconds(value: float) -> str:
+    """Return a time in a unit that fits."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if value >= scale:
             return f"{value / scale:.3g} {unit}"
@@ -154,8 +154,8 @@ def seconds(value: float) -> str:
 
 
 def main() -> None:
-    """Run the bench."""
-    options = arguments()
+    """Run the rows and print the table and the summary."""
+    options = parse_arguments()
     engines = options.engines.split(",")
     for engine in engines:
         print(f"{engine}: {DURABILITY[engine]}")
@@ -169,22 +169,22 @@ def main() -> None:
         tempfile.TemporaryDirectory(dir=options.scratch) as disk,
         tempfile.TemporaryDirectory(dir=options.tmpfs) as memory,
     ):
-        for number, row in enumerate(rows(options.edge)):
+        for number, row in enumerate(make_rows(options.edge)):
             if options.rows not in row.name:
                 continue
-            places = [("", disk)] + ([(" (tmpfs)", memory)] if row.operation in WRITES else [])
-            for suffix, place in places:
-                best = measure(number, row, Path(place), options)
+            folders = [("", disk)] + ([(" (tmpfs)", memory)] if row.operation in WRITES else [])
+            for suffix, folder in folders:
+                best = measure(number, row, Path(folder), options)
                 figures[row.name + suffix] = best
                 ours = best[options.beside]
                 shown = [
-                    f"{seconds(ours['seconds'])} {ours['memory'] / 1e6:.0f}MB"
+                    f"{format_seconds(ours['seconds'])} {ours['memory'] / 1e6:.0f}MB"
                     if engine == options.beside
-                    else cell(best[engine], ours)
+                    else format_cell(best[engine], ours)
                     for engine in engines
                 ]
                 print(f"| {row.name}{suffix} | " + " | ".join(shown) + " |", flush=True)
-    print("", *summary(figures, engines, options.beside), sep="\n")
+    print("", *summarize(figures, engines, options.beside), sep="\n")
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1))
 

@@ -1,7 +1,7 @@
-"""Make the bench's own environment: Python 3.12 or newer, Tessarr and its peers.
+"""Environment of the benchmarks: Python 3.12 or newer, Tessarr and the libraries beside it.
 
-Prints the path of its interpreter. ``TESSARR_BENCH_PYTHON`` names another base
-interpreter than the newest found on the path or among pyenv's versions.
+The script prints the path of its interpreter. ``TESSARR_BENCH_PYTHON`` names the base interpreter;
+by default it is the newest one on the path or among the versions of pyenv.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PEERS = ["zarr>=3.4", "tensorstore>=0.1.86", "zarrista>=0.1", "zarrs>=0.2.3", "numcodecs"]
-FAR = ["fsspec", "aiohttp", "s3fs"]  # to read by HTTP, and of S3
+REMOTE = ["fsspec", "aiohttp", "s3fs"]  # for HTTP and S3
 
 
-def base() -> str:
-    """Give an interpreter of at least Python 3.12."""
+def find_base() -> str:
+    """Return an interpreter of at least Python 3.12."""
     chosen = os.environ.get("TESSARR_BENCH_PYTHON")
     names = [f"python3.{minor}" for minor in (14, 13, 12)]
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
@@ -38,13 +38,13 @@ def base() -> str:
 
 
 def main() -> None:
-    """Make or update the environment."""
-    place = ROOT / "bench" / ".venv"
-    python = place / "bin" / "python"
+    """Create or update the environment."""
+    folder = ROOT / "bench" / ".venv"
+    python = folder / "bin" / "python"
     if not python.exists():
-        subprocess.run([base(), "-m", "venv", str(place)], check=True, stdout=sys.stderr)
+        subprocess.run([find_base(), "-m", "venv", str(folder)], check=True, stdout=sys.stderr)
     install = [str(python), "-m", "pip", "install", "--quiet"]
-    subprocess.run([*install, *PEERS, *FAR], check=True, stdout=sys.stderr)
+    subprocess.run([*install, *PEERS, *REMOTE], check=True, stdout=sys.stderr)
     subprocess.run([*install, str(ROOT)], check=True, stdout=sys.stderr)
     print(python)
 

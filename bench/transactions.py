@@ -1,11 +1,11 @@
-"""What a transaction over 64 MB costs, beside TensorStore's.
+"""Times of transactions over 64 MB, beside TensorStore.
 
-    python -m bench.transactions [ROUNDS] [PART OF A NAME ...]
+    python -m bench.transactions [ROUNDS] [PART_OF_NAME ...]
 
-Each line: what was written and how, the time of writes and commit together, ours and theirs, and
-their ratio, and that of the processor time of all threads, which other work on the machine
-disturbs less; the least of all rounds, the two in turns in one process. Files are in memory
-(`/dev/shm`) and need not reach a disk.
+Each line has the store, layout, codec and regions; the times of the writes and the commit (Tessarr,
+TensorStore) and their ratio; and the ratio of the processor times of all threads. Rounds of the two
+libraries alternate in one process, and the least time counts. Files are in memory (`/dev/shm`) and
+need not reach a disk.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ CODECS: dict[str, list[Any]] = {
 
 
 def whole() -> Iterator[Any]:
-    """All at once."""
+    """Yield the whole array."""
     yield ...
 
 
 def rows() -> Iterator[Any]:
-    """256 rows after 256 rows: four or two writes to each chunk."""
+    """Yield blocks of 256 rows: four or two writes to each chunk."""
     for row in range(0, SIDE, 256):
         yield slice(row, row + 256)
 
 
 def odd() -> Iterator[Any]:
-    """Boxes that begin and end within chunks."""
+    """Yield boxes that begin and end within chunks."""
     for row in range(0, SIDE - 96, 1000):
         yield slice(row + 7, row + 990), slice(5, 4000)
 
 
 def strided() -> Iterator[Any]:
-    """Every other row."""
+    """Yield every other row."""
     yield slice(None, None, 2)
 
 
-def created(ts: Any, place: dict[str, str], layout: str, codec: str) -> Any:
+def create_array(ts: Any, kvstore: dict[str, str], layout: str, codec: str) -> Any:
     """Create an array in chunks of 1 MiB, or in shards of 4 MiB of chunks of 64 KiB."""
     codecs: list[Any] = [{"name": "bytes", "configuration": {"endian": "little"}}, *CODECS[codec]]
     chunk = [512, 512]
@@ -67,43 +67,43 @@ def created(ts: Any, place: dict[str, str], layout: str, codec: str) -> Any:
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
         "codecs": codecs,
     }
-    spec = {"driver": "zarr3", "kvstore": place, "metadata": metadata}
+    spec = {"driver": "zarr3", "kvstore": kvstore, "metadata": metadata}
     return ts.open(spec, create=True, context=ts.Context({"file_io_sync": False})).result()
 
 
-def measured(ts: Any, array: Any, parts: Callable[[], Iterator[Any]]) -> tuple[float, float]:
+def measure(ts: Any, array: Any, parts: Callable[[], Iterator[Any]]) -> tuple[float, float]:
     """Return the seconds of one transaction: by the clock, and of the processor."""
-    begin = time.perf_counter(), time.process_time()
+    start = time.perf_counter(), time.process_time()
     with ts.Transaction() as transaction:
         inside = array.with_transaction(transaction)
         for part in parts():
             inside[part].write(VALUES[part]).result()
-    return time.perf_counter() - begin[0], time.process_time() - begin[1]
+    return time.perf_counter() - start[0], time.process_time() - start[1]
 
 
 def main() -> None:
-    """Print a line for each place, layout, codec and way to write."""
+    """Print a line for each store, layout, codec and set of regions."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     folder = tempfile.mkdtemp(dir="/dev/shm")
-    for place, layout, codec, parts in product(
+    for driver, layout, codec, parts in product(
         ("file", "memory"), ("chunks", "shards"), CODECS, (whole, rows, odd, strided)
     ):
-        name = f"{place} {layout} {codec} {parts.__name__}"
+        name = f"{driver} {layout} {codec} {parts.__name__}"
         if sys.argv[2:] and not any(word in name for word in sys.argv[2:]):
             continue
         arrays = {}
         for word, ts in ENGINES.items():
-            path = f"{folder}/{word}/" if place == "file" else "a/"
+            path = f"{folder}/{word}/" if driver == "file" else "a/"
             shutil.rmtree(f"{folder}/{word}", ignore_errors=True)
-            arrays[word] = created(ts, {"driver": place, "path": path}, layout, codec)
+            arrays[word] = create_array(ts, {"driver": driver, "path": path}, layout, codec)
         least = dict.fromkeys(ENGINES, (float("inf"), float("inf")))
         for _ in range(rounds):
             for word, ts in ENGINES.items():
-                both = zip(least[word], measured(ts, arrays[word], parts), strict=True)
+                both = zip(least[word], measure(ts, arrays[word], parts), strict=True)
                 clock, processor = map(min, both)
                 least[word] = clock, processor
-        found = [np.asarray(array.read().result()) for array in arrays.values()]
-        assert np.array_equal(found[0], found[1])
+        results = [np.asarray(array.read().result()) for array in arrays.values()]
+        assert np.array_equal(results[0], results[1])
         (mine, ours), (real, theirs) = (least[word] for word in ENGINES)
         times = f"{1e3 * mine:8.1f} ms {1e3 * real:8.1f} ms"
         print(f"{name:28} {times} {mine / real:6.2f} {ours / theirs:6.2f}", flush=True)

@@ -1,4 +1,4 @@
-"""One engine, one row, one process: prints a line of JSON."""
+"""Process that measures one row with one engine and prints a line of JSON."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from typing import Any
 
 import numpy as np
 
-from bench.engines import load
+from bench.engines import load_engine
+from bench.layouts import load_inputs
 from bench.operations import ONCE_PER_PROCESS, OPERATIONS, STARTS_EMPTY, WRITES
-from bench.stores import input_values
-from bench.workloads import Row, rows
+from bench.workloads import Row, make_rows
 
 
-def digest(values: Any) -> str:
-    """Give a digest of what was read."""
+def digest_values(values: Any) -> str:
+    """Return a digest of the values."""
     state = hashlib.blake2b(digest_size=8)
     for array in values if isinstance(values, list) else [values]:
         state.update(np.ascontiguousarray(array).data)
     return state.hexdigest()
 
 
-def peak() -> int:
-    """Give the most memory that the process has had so far, in bytes.
+def peak_memory() -> int:
+    """Return the peak memory of the process so far, in bytes.
 
-    Not from `getrusage`, whose figure a process inherits from the one that started it.
+    A process inherits the figure of `getrusage` from its parent, so that it is of no use here.
     """
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
-def prepared(row: Row, stored: Path, scratch: Path) -> Path:
-    """Give the array to work on: the stored one, a copy of it, or an empty one.
+def prepare_array(row: Row, stored: Path, scratch: Path) -> Path:
+    """Return the path of the stored array, of a copy of it, or of an empty array.
 
-    Copies and empty ones are new folders below `scratch`, which the caller deletes.
+    Copies and empty arrays are new folders below `scratch`, which the caller deletes.
     """
     if row.operation not in WRITES:
         return stored
@@ -49,22 +49,22 @@ def prepared(row: Row, stored: Path, scratch: Path) -> Path:
         row.layout.create(path)
     else:
         shutil.copytree(stored, path)
-    os.sync()  # what came before is on the disk, and nobody pays for it
+    os.sync()  # so that no timing includes earlier data
     return path
 
 
 def main() -> None:
-    """Run the row named on the command line."""
+    """Run the row that the command line names."""
     engine_name, number, edge, stored, scratch, repeats = sys.argv[1:]
-    row = rows(int(edge))[int(number)]
-    engine = load(engine_name)
+    row = make_rows(int(edge))[int(number)]
+    engine = load_engine(engine_name)
     operation = OPERATIONS[row.operation]
     times, values, path = [], None, Path(stored)
     work: list[float] = []
-    input_values(row, Path(stored))
-    before = peak()
+    load_inputs(row, Path(stored))
+    before = peak_memory()
     for _ in range(1 if row.operation in ONCE_PER_PROCESS else int(repeats)):
-        path = prepared(row, Path(stored), Path(scratch))
+        path = prepare_array(row, Path(stored), Path(scratch))
         values = None
         seconds, cpu_seconds, values = operation(engine, path, row)
         times.append(seconds)
@@ -72,15 +72,15 @@ def main() -> None:
     result: dict[str, Any] = {
         "seconds": min(times),
         "cpu_seconds": min(work),
-        "memory": peak() - before,
+        "memory": peak_memory() - before,
     }
     if row.operation in WRITES:
-        # What one engine wrote, Tessarr reads.
+        # Tessarr reads the output of every engine.
         import tessarr
 
-        result["digest"] = digest(tessarr.open_array(path, mode="r")[...])
+        result["digest"] = digest_values(tessarr.open_array(path, mode="r")[...])
     elif values is not None:
-        result["digest"] = digest(values)
+        result["digest"] = digest_values(values)
     print(json.dumps(result))
 
 

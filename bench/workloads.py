@@ -1,10 +1,10 @@
-"""The rows of the bench, as data."""
+"""Rows of the benchmark table, as data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from bench.stores import Layout
+from bench.layouts import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class Row:
     Parameters
     ----------
     name : str
-        What is printed.
+        The label in the table.
     operation : str
         A function of `bench.operations`.
     layout : Layout
@@ -24,7 +24,7 @@ class Row:
     size : int
         The parameter of the operation: edge of a crop, number of points, …
     count : int
-        How often it is done in one timing.
+        Repetitions in one timing.
     """
 
     name: str
@@ -35,8 +35,8 @@ class Row:
     count: int = 1
 
 
-def volumes(edge: int) -> dict[str, Layout]:
-    """Give the layouts of the cubic volume by name."""
+def volume_layouts(edge: int) -> dict[str, Layout]:
+    """Return the layouts of the cubic volume by name."""
     cube = (edge,) * 3
     return {
         "128³ chunks": Layout(cube, (128,) * 3),
@@ -46,11 +46,11 @@ def volumes(edge: int) -> dict[str, Layout]:
     }
 
 
-def rows(edge: int = 512) -> list[Row]:
-    """Give all rows for a volume of ``edge``³ uint16."""
-    layouts = volumes(edge)
+def make_rows(edge: int = 512) -> list[Row]:
+    """Return all rows for a volume of ``edge``³ uint16."""
+    layouts = volume_layouts(edge)
     big = layouts["128³ chunks"]
-    found = [
+    table_rows = [
         Row(
             f"{verb} all, {kind}, 128³ chunks, {codec}",
             f"{verb}_all",
@@ -61,7 +61,7 @@ def rows(edge: int = 512) -> list[Row]:
         for codec in ("raw", "zstd", "blosc-lz4", "blosc-zstd-bit", "gzip")
         for verb in ("read", "write")
     ]
-    found += [
+    table_rows += [
         Row(
             f"{verb} all, smooth, {name}, {codec}",
             f"{verb}_all",
@@ -81,9 +81,13 @@ def rows(edge: int = 512) -> list[Row]:
         ("planes across the order", "planes", 0, 4),
         ("8³ partial writes", "partial_writes", 8, 20),
     ]
-    places = [("128³ chunks", "raw"), ("128³ chunks", "blosc-lz4"), ("32³ chunks", "zstd")]
-    places += [("256³ shards of 32³", "blosc-lz4"), ("256³ shards of 32³", "zstd")]
-    found += [
+    chosen = [
+        ("128³ chunks", "raw"),
+        ("128³ chunks", "blosc-lz4"),
+        ("32³ chunks", "zstd"),
+    ]
+    chosen += [("256³ shards of 32³", "blosc-lz4"), ("256³ shards of 32³", "zstd")]
+    table_rows += [
         Row(
             f"{title}, {name}, {codec}",
             operation,
@@ -92,12 +96,12 @@ def rows(edge: int = 512) -> list[Row]:
             count=count,
         )
         for title, operation, size, count in parts
-        for name, codec in places
+        for name, codec in chosen
     ]
     small = Layout((4096, 64), (64, 64))
     table = Layout((0, 1000), (100, 1000), dtype="int32")
     edges = Layout((1000 * edge // 512,) * 3, (256,) * 3, dtype="uint8")
-    found += [
+    table_rows += [
         Row("one 8 kB chunk, raw", "small_chunk", replace(small, codec="raw"), count=10_000),
         Row("one 8 kB chunk, blosc-lz4", "small_chunk", small, count=10_000),
         Row(
@@ -114,4 +118,4 @@ def rows(edge: int = 512) -> list[Row]:
         Row("read all, format 2 order F", "read_all", replace(big, zarr_format=2)),
         Row("write all, format 2 order F", "write_all", replace(big, zarr_format=2)),
     ]
-    return found
+    return table_rows

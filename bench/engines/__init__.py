@@ -1,4 +1,4 @@
-"""The engines: one small adapter each, imported only in the process that runs it."""
+"""Adapters of the engines, each imported only in the process that runs it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ DURABILITY = {
     "zarr-zarrs": "truncates and writes in place",
     "zarrista": "truncates and writes in place",
 }
-"""What each engine promises of a write; ``tensorstore-tessarr`` is `tessarr.tensorstore`."""
+"""How durable the writes of each engine are; ``tensorstore-tessarr`` is `tessarr.tensorstore`."""
 
 
 class Engine(Protocol):
-    """What the bench asks of an engine; `NotImplementedError` leaves the cell empty."""
+    """Interface of an engine; `NotImplementedError` leaves the cell empty."""
 
     def open(self, path: Path, mode: str) -> Any:
         """Open the array."""
@@ -39,11 +39,11 @@ class Engine(Protocol):
         """Read points."""
 
     def append(self, array: Any, rows: Any) -> Any:
-        """Append rows; gives the array to go on with."""
+        """Append rows and return the resized array."""
 
 
 class Indexed:
-    """What engines with NumPy-like arrays have in common; they add `open`."""
+    """Base of engines with NumPy-like arrays; subclasses add `open`."""
 
     def read(self, array: Any, key: tuple[Any, ...]) -> Any:
         return array[key]
@@ -62,8 +62,8 @@ class Indexed:
         return array
 
 
-def load(name: str) -> Engine:
-    """Give the engine called `name`."""
+def load_engine(name: str) -> Engine:
+    """Return the engine called `name`."""
     module, _, variant = name.partition("-")
-    engine: Engine = import_module(f"bench.engines.{module}_engine").make(variant)
+    engine: Engine = import_module(f"bench.engines.{module}_engine").make_engine(variant)
     return engine

@@ -1,4 +1,4 @@
-"""TensorStore's interface: its own package, as it comes or without fsync, and Tessarr's."""
+"""Engine with the TensorStore interface, of TensorStore or Tessarr, with or without fsync."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class TensorStore:
         return array
 
 
-def make(variant: str) -> TensorStore:
-    """Give the engine; ``nosync`` leaves out fsync, ``tessarr`` is Tessarr in its place."""
+def make_engine(variant: str) -> TensorStore:
+    """Return the engine; ``nosync`` leaves out fsync, ``tessarr`` selects Tessarr's package."""
     names = variant.split("-") if variant else []
     package = "tessarr.tensorstore" if "tessarr" in names else "tensorstore"
     return TensorStore(package, sync="nosync" not in names)

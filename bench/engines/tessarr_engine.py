@@ -1,4 +1,4 @@
-"""Tessarr."""
+"""Engine of Tessarr's plain interface."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Tessarr(Indexed):
         return tessarr.open_array(path, mode=mode)
 
 
-def make(variant: str) -> Tessarr:
-    """Give the engine; there are no variants."""
+def make_engine(variant: str) -> Tessarr:
+    """Return the engine; there are no variants."""
     assert not variant
     return Tessarr()

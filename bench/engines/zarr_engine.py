@@ -1,4 +1,4 @@
-"""zarr-python with its default pipeline, its fused one, or that of zarrs."""
+"""Engine of zarr-python with its default pipeline, its fused pipeline, or that of zarrs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class ZarrPython(Indexed):
         return zarr.open_array(path, mode=mode)
 
 
-def make(variant: str) -> ZarrPython:
-    """Give the engine with the pipeline `variant`."""
+def make_engine(variant: str) -> ZarrPython:
+    """Return the engine with the pipeline `variant`."""
     if variant:
         zarr.config.set({"codec_pipeline.path": PIPELINES[variant]})
     return ZarrPython()

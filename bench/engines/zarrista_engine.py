@@ -1,4 +1,4 @@
-"""zarrista: zarrs bound directly."""
+"""Engine of zarrista, a direct binding of zarrs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Zarrista:
         return array
 
 
-def make(variant: str) -> Zarrista:
-    """Give the engine; there are no variants."""
+def make_engine(variant: str) -> Zarrista:
+    """Return the engine; there are no variants."""
     assert not variant
     return Zarrista()

@@ -1,7 +1,7 @@
-"""Indexing views and handles, beside TensorStore: ``python -m bench.space``.
+"""Times of indexing views and handles, beside TensorStore: ``python -m bench.indexing``.
 
-Each act is timed many times, and the best of several rounds counts. With ``--instructions`` (by
-valgrind) instructions are counted instead, which do not depend on what else runs.
+Each call is timed many times, and the best of several rounds counts. ``--instructions`` counts
+instructions with valgrind instead; other work on the machine does not change them.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ import numpy as np
 ENGINES = ("tessarr.tensorstore", "tensorstore")
 
 
-def acts(ts: Any) -> dict[str, Callable[[], object]]:
-    """Give what is measured, by name."""
+def make_calls(ts: Any) -> dict[str, Callable[[], object]]:
+    """Return the measured calls by name."""
     draw = np.random.default_rng(0)
     view = ts.IndexTransform(ts.IndexDomain(shape=[100000, 1000, 50]))
     long, other = draw.integers(0, 10000, 10000), draw.integers(0, 1000, 10000)
-    taken = view[long]
+    indexed = view[long]
     small = ts.IndexDomain(shape=[3, 4])
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     layout = ts.ChunkLayout(chunk_shape=[100, 100])
-    how = {"create": True, "dtype": ts.uint16, "shape": [1000, 1000], "chunk_layout": layout}
-    handle = ts.open(spec, **how).result()
+    settings = {"create": True, "dtype": ts.uint16, "shape": [1000, 1000], "chunk_layout": layout}
+    handle = ts.open(spec, **settings).result()
     handle[...] = np.arange(1000000, dtype="u2").reshape(1000, 1000)
     points = draw.integers(0, 1000, 1000)
     part = handle[5:100:3, ::2]
-    turned, unit = handle.T, ts.Unit("4nm")
-    told = handle.spec()
+    transposed, unit = handle.T, ts.Unit("4nm")
+    handle_spec = handle.spec()
     pickled = pickle.dumps(handle)
     return {
         "IndexDomain(shape=)": lambda: ts.IndexDomain(shape=[3, 4]),
@@ -52,18 +52,18 @@ def acts(ts: Any) -> dict[str, Callable[[], object]]:
         "repr(view)": lambda: repr(view),
         "view.to_json()": view.to_json,
         "repr(handle)": lambda: repr(handle),
-        "repr(spec)": lambda: repr(told),
-        "spec.to_json()": told.to_json,
+        "repr(spec)": lambda: repr(handle_spec),
+        "spec.to_json()": handle_spec.to_json,
         "pickle.dumps(handle)": lambda: pickle.dumps(handle),
         "pickle.loads(handle)": lambda: pickle.loads(pickled),
         "part.schema": lambda: part.schema,
         "part.chunk_layout": lambda: part.chunk_layout,
         "part.chunk_layout.read_chunk.shape": lambda: part.chunk_layout.read_chunk.shape,
         "part.schema.chunk_layout.grid_origin": lambda: part.schema.chunk_layout.grid_origin,
-        "handle.T.chunk_layout.inner_order": lambda: turned.chunk_layout.inner_order,
+        "handle.T.chunk_layout.inner_order": lambda: transposed.chunk_layout.inner_order,
         "handle.kvstore": lambda: handle.kvstore,
         "OutputIndexMap(dimension)": lambda: ts.OutputIndexMap(1, 2, 3),
-        "repr(map)": lambda: repr(taken.output[1]),
+        "repr(map)": lambda: repr(indexed.output[1]),
         "Unit(text)": lambda: ts.Unit("4nm"),
         "unit * 2": lambda: unit * 2,
         "view[5]": lambda: view[5],
@@ -73,8 +73,8 @@ def acts(ts: Any) -> dict[str, Callable[[], object]]:
         "view.oindex[10 000, 1000]": lambda: view.oindex[long, other[:1000]],
         "view.vindex[10 000, 10 000]": lambda: view.vindex[long, other],
         "view[mask of 10 000]": lambda: view[long > 5000],
-        "view of indices [10:500]": lambda: taken[10:500],
-        "view of indices [10 000 indices]": lambda: taken[long],
+        "view of indices [10:500]": lambda: indexed[10:500],
+        "view of indices [10 000 indices]": lambda: indexed[long],
         "view.T": lambda: view.T,
         "view[d[0, 1].label.translate_to]": lambda: view[
             ts.d[0, 1].label["x", "y"].translate_to[3]
@@ -91,25 +91,25 @@ def acts(ts: Any) -> dict[str, Callable[[], object]]:
     }
 
 
-def seconds(act: Callable[[], object], count: int = 200, rounds: int = 7) -> float:
-    """Return the time that an act takes."""
+def measure_seconds(call: Callable[[], object], count: int = 200, rounds: int = 7) -> float:
+    """Return the seconds of one call."""
     best = float("inf")
     for _ in range(rounds):
         start = time.perf_counter()
         for _ in range(count):
-            act()
+            call()
         best = min(best, (time.perf_counter() - start) / count)
     return best
 
 
-def instructions(engine: str, name: str) -> float:
-    """Return how many instructions an act takes: the difference of two runs."""
-    few, many = (_counted(engine, name, count) for count in (100, 5100))
+def count_instructions(engine: str, name: str) -> float:
+    """Return the number of instructions of one call: the difference of two runs."""
+    few, many = (_run_counted(engine, name, count) for count in (100, 5100))
     return (many - few) / 5000
 
 
-def _counted(engine: str, name: str, count: int) -> int:
-    code = f"from bench.space import repeat; repeat({engine!r}, {name!r}, {count})"
+def _run_counted(engine: str, name: str, count: int) -> int:
+    code = f"from bench.indexing import repeat; repeat({engine!r}, {name!r}, {count})"
     tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
     done = subprocess.run(
         [*tool, sys.executable, "-c", code],
@@ -118,16 +118,16 @@ def _counted(engine: str, name: str, count: int) -> int:
         text=True,
         check=True,
     )
-    found = re.search(r"Collected\s*:\s*(\d+)", done.stderr)
-    assert found, done.stderr
-    return int(found[1])
+    total = re.search(r"Collected\s*:\s*(\d+)", done.stderr)
+    assert total, done.stderr
+    return int(total[1])
 
 
 def repeat(engine: str, name: str, count: int) -> None:
-    """Do an act so many times."""
-    act = acts(importlib.import_module(engine))[name]
+    """Run a call `count` times."""
+    call = make_calls(importlib.import_module(engine))[name]
     for _ in range(count):
-        act()
+        call()
 
 
 def main() -> None:
@@ -137,12 +137,12 @@ def main() -> None:
     counted = parser.parse_args().instructions
     unit = "thousand instructions" if counted else "µs"
     print(f"| {unit} | Tessarr | TensorStore |\n|---|---|---|")
-    tables = [acts(importlib.import_module(engine)) for engine in ENGINES]
+    tables = [make_calls(importlib.import_module(engine)) for engine in ENGINES]
     for name in tables[0]:
         if counted:
-            row = [instructions(engine, name) / 1e3 for engine in ENGINES]
+            row = [count_instructions(engine, name) / 1e3 for engine in ENGINES]
         else:
-            row = [seconds(table[name]) * 1e6 for table in tables]
+            row = [measure_seconds(table[name]) * 1e6 for table in tables]
         print(f"| `{name}` | {row[0]:.1f} | {row[1]:.1f} |", flush=True)
 
 

@@ -1,8 +1,8 @@
-"""Rows of the bench in one process: ``python -m bench.turns --help``.
+"""Rows of the bench in one process, engines in turns: ``python -m bench.interleaved --help``.
 
-On a machine with other work a process of its own for each timing says little. Here all engines do
-a row in turns, often, and the least time of each counts, as other work only adds to it. Memory and
-what a process does for the first time are not seen: `bench.run` tells those.
+Use it on a machine with other work, where a new process for each timing says little. The engines
+alternate on each row, and the least time of each counts, because other work only adds to it.
+`bench.run` also measures memory and first calls.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.engines import Engine, load
+from bench.engines import Engine, load_engine
+from bench.layouts import load_inputs
 from bench.operations import OPERATIONS, WRITES
-from bench.run import seconds, store
-from bench.stores import input_values
-from bench.worker import digest, prepared
-from bench.workloads import Row, rows
+from bench.run import format_seconds, prepare_store
+from bench.worker import digest_values, prepare_array
+from bench.workloads import Row, make_rows
 
 PAIRS = "tensorstore-tessarr,tensorstore"
-MOST_CALLS = 200
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edge", type=int, default=256, help="a multiple of 256")
@@ -40,44 +39,44 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def least(
+def measure_least(
     row: Row, engines: dict[str, Engine], stored: Path, scratch: Path, options: argparse.Namespace
 ) -> dict[str, list[float]]:
-    """Give the least time of each engine, and of its processors."""
+    """Return the least time of each engine, and its least processor time."""
     operation = OPERATIONS[row.operation]
-    found = {name: [np.inf, np.inf] for name in engines}
-    begun, rounds = time.perf_counter(), 0
+    times = {name: [np.inf, np.inf] for name in engines}
+    start, rounds = time.perf_counter(), 0
     digests = set()
-    while rounds < 3 or (rounds < options.rounds and time.perf_counter() - begun < options.most):
-        turn = rounds % len(engines)  # nobody is always first
+    while rounds < 3 or (rounds < options.rounds and time.perf_counter() - start < options.most):
+        turn = rounds % len(engines)  # no engine is always first
         for name in [*engines][turn:] + [*engines][:turn]:
-            path = prepared(row, stored, scratch)
+            path = prepare_array(row, stored, scratch)
             *spent, values = operation(engines[name], path, row)
-            found[name] = [min(pair) for pair in zip(found[name], spent, strict=True)]
+            times[name] = [min(pair) for pair in zip(times[name], spent, strict=True)]
             if rounds == 0 and row.operation not in WRITES and values is not None:
-                digests.add(digest(values))
+                digests.add(digest_values(values))
         rounds += 1
     if len(digests) > 1:
         raise SystemExit(f"{row.name}: the engines' results differ")
-    return found
+    return times
 
 
 def main() -> None:
     """Print the table."""
-    options = arguments()
+    options = parse_arguments()
     names = options.engines.split(",")
-    engines = {name: load(name) for name in names}
+    engines = {name: load_engine(name) for name in names}
     print("| row | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 1), flush=True)
     with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
-        for row in rows(options.edge):
+        for row in make_rows(options.edge):
             if not any(part in row.name for part in options.rows.split(";")):
                 continue
-            stored = store(row, Path(folder))
-            input_values(row, stored)
+            stored = prepare_store(row, Path(folder))
+            load_inputs(row, stored)
             written = Path(folder) / "written"
-            times = least(row, engines, stored, written, options)
+            times = measure_least(row, engines, stored, written, options)
             ours, work = times[names[0]]
-            cells = [seconds(ours)]
+            cells = [format_seconds(ours)]
             cells += [
                 f"{times[name][0] / ours:.2f}× ({times[name][1] / max(work, 1e-9):.1f}×)"
                 for name in names[1:]

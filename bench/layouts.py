@@ -1,7 +1,6 @@
-"""The arrays of the bench: their metadata as plain documents, and their data.
+"""Arrays of the benchmarks: metadata as plain documents, and values.
 
-Every engine opens what stands here and creates nothing itself, so that all of
-them work on the same layout to the byte.
+Every engine opens these arrays and creates none itself, so that all of them use the same layout.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 INDEX = [BYTES, {"name": "crc32c"}]
 
 
-def blosc(cname: str, level: int, shuffle: str, typesize: int) -> dict[str, Any]:
-    """Give the metadata of a Blosc codec."""
+def make_blosc(cname: str, level: int, shuffle: str, typesize: int) -> dict[str, Any]:
+    """Return the metadata of a Blosc codec."""
     configuration = {
         "cname": cname,
         "clevel": level,
@@ -32,31 +31,31 @@ def blosc(cname: str, level: int, shuffle: str, typesize: int) -> dict[str, Any]
     return {"name": "blosc", "configuration": configuration}
 
 
-def codecs(name: str, item_bytes: int) -> list[dict[str, Any]]:
-    """Give the codecs behind ``bytes`` that `name` stands for."""
+def make_codecs(name: str, item_bytes: int) -> list[dict[str, Any]]:
+    """Return the compressors that `name` stands for."""
     return {
         "raw": [],
         "zstd": [{"name": "zstd", "configuration": {"level": 1, "checksum": False}}],
         "gzip": [{"name": "gzip", "configuration": {"level": 5}}],
-        "blosc-lz4": [blosc("lz4", 5, "shuffle", item_bytes)],
-        "blosc-zstd-bit": [blosc("zstd", 3, "bitshuffle", item_bytes)],
+        "blosc-lz4": [make_blosc("lz4", 5, "shuffle", item_bytes)],
+        "blosc-zstd-bit": [make_blosc("zstd", 3, "bitshuffle", item_bytes)],
     }[name]
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """An array without data.
+    """Shape, chunks, codec and format of an array.
 
     Parameters
     ----------
     shape, chunks : tuple of int
-        Of the array and of the smallest unit that is decoded.
+        Shapes of the array and of the smallest unit that is decoded.
     codec : str
-        A name that `codecs` knows.
+        A name of `make_codecs`.
     shards : tuple of int, optional
         Shape of a shard.
     dtype : str
-        NumPy's name.
+        The name of a NumPy data type.
     zarr_format : int
         2 or 3; format 2 is written in order F.
     """
@@ -68,8 +67,8 @@ class Layout:
     dtype: str = "uint16"
     zarr_format: int = 3
 
-    def documents(self) -> dict[str, Any]:
-        """Give the metadata documents by file name."""
+    def make_documents(self) -> dict[str, Any]:
+        """Return the metadata documents by file name."""
         if self.zarr_format == 2:
             return {".zarray": self._v2(), ".zattrs": {}}
         return {"zarr.json": self._v3()}
@@ -93,7 +92,7 @@ class Layout:
         }
 
     def _v3(self) -> dict[str, Any]:
-        chain = [BYTES, *codecs(self.codec, np.dtype(self.dtype).itemsize)]
+        chain = [BYTES, *make_codecs(self.codec, np.dtype(self.dtype).itemsize)]
         if self.shards:
             sharding = {"chunk_shape": self.chunks, "codecs": chain, "index_codecs": INDEX}
             chain = [{"name": "sharding_indexed", "configuration": sharding}]
@@ -115,31 +114,31 @@ class Layout:
     def create(self, path: Path) -> None:
         """Write the metadata below `path`."""
         path.mkdir(parents=True)
-        for name, document in self.documents().items():
+        for name, document in self.make_documents().items():
             (path / name).write_text(json.dumps(document))
 
 
-def data(kind: str, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
-    """Make an array: ``smooth`` like an image with a little noise, or ``noisy``."""
+def make_values(kind: str, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
+    """Return an array: ``smooth`` like an image with little noise, or ``noisy``."""
     dice = np.random.default_rng(20)
     if kind == "noisy":
         return dice.integers(0, np.iinfo(dtype).max, shape, dtype, endpoint=True)
     smooth = dice.integers(0, 8, shape, dtype)
     scale = np.iinfo(dtype).max / 8 / len(shape)
-    for place, axis in enumerate(np.ogrid[tuple(slice(size) for size in shape)]):
-        smooth += ((np.sin(axis / (30 + 10 * place)) + 2) * scale).astype(dtype)
+    for number, axis in enumerate(np.ogrid[tuple(slice(size) for size in shape)]):
+        smooth += ((np.sin(axis / (30 + 10 * number)) + 2) * scale).astype(dtype)
     return smooth
 
 
-KEPT: dict[str, np.ndarray[Any, Any]] = {}
-"""What `write_all` writes: made once per process, before anything is timed."""
+INPUTS: dict[str, np.ndarray[Any, Any]] = {}
+"""The values that `write_all` writes: loaded once per process, before any timing."""
 
 
-def input_values(row: Row, stored: Path) -> None:
-    """Load what the row writes, from a file beside the store."""
+def load_inputs(row: Row, stored: Path) -> None:
+    """Load the values that the row writes, from a file next to the store."""
     if row.operation != "write_all":
         return
     file = stored.parent / f"{row.data}-{row.layout.dtype}-{row.layout.shape[0]}.npy"
     if not file.exists():
-        np.save(file, data(row.data, row.layout.shape, row.layout.dtype))
-    KEPT["values"] = np.load(file)
+        np.save(file, make_values(row.data, row.layout.shape, row.layout.dtype))
+    INPUTS["values"] = np.load(file)
