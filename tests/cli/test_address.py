@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tessarr
-from tessarr.cli.node_argument import place
+from tessarr.cli.node_argument import split_location
 
 if TYPE_CHECKING:
     from cli.conftest import Run
@@ -43,23 +43,23 @@ def test_the_hierarchy_is_found_above_the_node(
     data: Path, text: str, expected: tuple[str, str]
 ) -> None:
     """As far up as there are groups."""
-    assert place(text) == expected
+    assert split_location(text) == expected
 
 
 def test_whole_paths_and_urls_of_files(data: Path) -> None:
     """From the root of the file system, and percent-encoded."""
     tessarr.create_group(data / "my data").create_array("a b", data=[1])
     for text in (str(data / "my data/a b"), (data / "my data/a b").as_uri()):
-        assert place(text) == (str(data / "my data"), "a b")
-    assert place("my data", "a b") == ("my data", "a b")
-    assert place("data.zarr/a", "temperature") == ("data.zarr", "a/temperature")
+        assert split_location(text) == (str(data / "my data"), "a b")
+    assert split_location("my data", "a b") == ("my data", "a b")
+    assert split_location("data.zarr/a", "temperature") == ("data.zarr", "a/temperature")
 
 
 def test_from_inside_of_the_hierarchy(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder of a node may be where the user is."""
     monkeypatch.chdir(data / "data.zarr/a")
-    assert place("temperature") == (str(data / "data.zarr"), "a/temperature")
-    assert place(".") == (str(data / "data.zarr"), "a")
+    assert split_location("temperature") == (str(data / "data.zarr"), "a/temperature")
+    assert split_location(".") == (str(data / "data.zarr"), "a")
 
 
 def test_a_wrong_name_is_answered_with_a_right_one(data: Path, run: Run) -> None:
@@ -141,9 +141,15 @@ def far() -> dict[str, bytes]:
 def test_hierarchies_behind_urls(far: dict[str, bytes], run: Run) -> None:
     """What is above is looked for where something changes, and where a name is wrong."""
     assert run("cat", "far://host/data.zarr/a/x") == (0, "1\n2\n", "")
-    assert place("far://host/data.zarr/a/x") == ("far://host/data.zarr/a/x", "")
-    assert place("far://host/data.zarr/a/x", far=True) == ("far://host", "data.zarr/a/x")
-    assert place("far://host/data.zarr/a/x::y", far=True) == ("far://host/data.zarr/a/x::y", "")
+    assert split_location("far://host/data.zarr/a/x") == ("far://host/data.zarr/a/x", "")
+    assert split_location("far://host/data.zarr/a/x", search_above=True) == (
+        "far://host",
+        "data.zarr/a/x",
+    )
+    assert split_location("far://host/data.zarr/a/x::y", search_above=True) == (
+        "far://host/data.zarr/a/x::y",
+        "",
+    )
     tessarr.consolidate_metadata(far, path="data.zarr")
     assert run("attrs", "far://host/data.zarr/a/x", "n=1")[0] == 0
     assert tessarr.consolidated_differences(far, path="data.zarr") == {}

@@ -13,8 +13,8 @@ import pytest
 
 import tessarr
 from tessarr.cli import advise_measure
-from tessarr.cli.advise_layouts import Access, Layout, chunk_shapes, shard_shape
-from tessarr.cli.advise_measure import Link, measured, take_sample
+from tessarr.cli.advise_layouts import Access, Layout, suggest_chunk_shapes, suggest_shard_shape
+from tessarr.cli.advise_measure import Link, measure_layout, take_sample
 from tessarr.store import LocalStore
 from tessarr.store.wrappers.instrumented import CountingStore
 
@@ -122,7 +122,7 @@ def test_what_is_measured_is_true(here: Path, settings: dict[str, Any], text: st
     )
     access = Access(text, tuple(range(64)[part] for part in key))
     layout = Layout((8, 16, 32), settings.get("shards"))
-    found = measured(sample, layout, [access], LINK)
+    found = measure_layout(sample, layout, [access], LINK)
     before = store.counts()
     tessarr.open_array(store)[key]
     after = store.counts()
@@ -144,7 +144,7 @@ def test_a_part_tells_of_the_whole(here: Path) -> None:
     access = Access("", (range(64), range(5, 6), range(5, 6)))
     layout = Layout((8, 16, 16))
     part, whole = (
-        measured(take_sample(a, size), layout, [access], LINK)
+        measure_layout(take_sample(a, size), layout, [access], LINK)
         for size in (data.nbytes // 8, data.nbytes)
     )
     assert part.objects == whole.objects
@@ -192,7 +192,7 @@ def test_filters_stay(here: Path) -> None:
     """What is measured decodes to the same values."""
     filters = [{"id": "fixedscaleoffset", "offset": 0, "scale": 10, "dtype": "<f4", "astype": "i2"}]
     a = tessarr.create_array("a", data=field(40, 40), filters=filters, zarr_format=2)
-    found = measured(
+    found = measure_layout(
         take_sample(a, 1 << 20), Layout((20, 20)), [Access("", (range(40), range(40)))], LINK
     )
     assert found.stored_bytes < 40 * 40 * 4
@@ -244,12 +244,12 @@ def test_chunk_shapes_fit(shape: tuple[int, ...], item_bytes: int) -> None:
         Access("", tuple(range(1) if at == axis else range(n) for at, n in enumerate(shape)))
         for axis in range(len(shape))
     ]
-    shapes = chunk_shapes(shape, item_bytes, accesses)
+    shapes = suggest_chunk_shapes(shape, item_bytes, accesses)
     assert len(set(shapes)) == len(shapes) > 0
     for chunks in shapes:
         assert all(1 <= length <= size for length, size in zip(chunks, shape, strict=True))
         assert np.prod(chunks) * item_bytes <= max(16 << 20, item_bytes)
-        shards = shard_shape(chunks, shape, item_bytes)
+        shards = suggest_shard_shape(chunks, shape, item_bytes)
         if shards is not None:
             assert all(a % b == 0 for a, b in zip(shards, chunks, strict=True))
             assert np.prod(shards) >= 4 * np.prod(chunks)
@@ -260,4 +260,4 @@ def test_touched_chunks() -> None:
     for axis in (range(5, 6), range(100), range(7, 95, 3), range(50, 3, -7), range(0, 90, 30)):
         for length in (1, 7, 10, 33, 100):
             expected = len({index // length for index in axis})
-            assert Access("", (axis,)).touched((length,)) == expected
+            assert Access("", (axis,)).count_chunks((length,)) == expected

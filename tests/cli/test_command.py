@@ -14,7 +14,7 @@ import pytest
 
 import tessarr
 from tessarr.cli import main
-from tessarr.cli.output import table
+from tessarr.cli.output import format_table
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ def test_as_a_program(folder: Path) -> None:
 
 
 def test_table_aligns() -> None:
-    assert table([("a", "1"), ("long", "2"), ("long", "3")]) == "a     1\nlong  2\n      3"
+    assert format_table([("a", "1"), ("long", "2"), ("long", "3")]) == "a     1\nlong  2\n      3"
 
 
 @pytest.mark.slow

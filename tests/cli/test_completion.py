@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tessarr.cli import parser
+from tessarr.cli import build_parser
 
 if TYPE_CHECKING:
     from cli.conftest import Run
 
-ACTIONS: list[Any] = list(parser()._actions)
+ACTIONS: list[Any] = list(build_parser()._actions)
 VERBS = next(action.choices for action in ACTIONS if action.nargs == "A...")
 
 CASES = [

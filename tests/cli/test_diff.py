@@ -272,7 +272,7 @@ def test_box_by_box(here: Path, run: Run, shards: Any, monkeypatch: pytest.Monke
     make("b", other, chunks=(2, 2), shards=shards)
     make("c", other, chunks=(5, 3))
     for most in (1, 100, 1 << 20):
-        monkeypatch.setattr(diff_nodes, "_MOST_BYTES", most)
+        monkeypatch.setattr(diff_nodes, "_REGION_BYTES", most)
         for name in ("b", "c"):
             (difference,) = found(run, "a", name, "--only", "values")
             assert difference["count"] == np.count_nonzero(values != other)

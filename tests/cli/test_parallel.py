@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import tessarr
-from tessarr.cli.parallel import in_parallel
+from tessarr.cli.parallel import map_in_parallel
 
 
 def test_few_are_under_way_and_all_come_in_order() -> None:
@@ -22,7 +22,7 @@ def test_few_are_under_way_and_all_come_in_order() -> None:
             yield item
 
     with tessarr.options(threads=3):
-        for number, result in enumerate(in_parallel(lambda item: item * 2, items())):
+        for number, result in enumerate(map_in_parallel(lambda item: item * 2, items())):
             assert result == 2 * number
             assert taken - number <= 6
 
@@ -31,7 +31,7 @@ def test_it_is_parallel() -> None:
     """Two wait for each other."""
     together = threading.Barrier(2, timeout=30)
     with tessarr.options(threads=2):
-        assert len(list(in_parallel(lambda _: together.wait(), range(2)))) == 2
+        assert len(list(map_in_parallel(lambda _: together.wait(), range(2)))) == 2
 
 
 def test_an_error_ends_it() -> None:
@@ -46,5 +46,5 @@ def test_an_error_ends_it() -> None:
 
     found: list[int] = []
     with tessarr.options(threads=1), pytest.raises(ValueError, match="three"):
-        found.extend(in_parallel(work, range(1000)))
+        found.extend(map_in_parallel(work, range(1000)))
     assert len(begun) < 10

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessarr.cli.regions import boxes, size_of
+from tessarr.cli.regions import count_elements, split_region
 from tessarr.format.chunk_grid import RectilinearGrid
 
 AXIS = st.one_of(st.integers(1, 9), st.lists(st.integers(1, 5), min_size=8, max_size=12))
@@ -23,7 +23,7 @@ def test_boxes_are_the_region(
     region = tuple(slice(min(a, b), max(a, b)) for _, a, b in axes)
     most = data.draw(st.integers(1, 100))
     seen = np.zeros((8,) * len(axes), int)
-    for box in boxes(region, cuts, most):
+    for box in split_region(region, cuts, most):
         seen[box] += 1
         counts = []
         for part, axis, whole in zip(box, cuts, region, strict=True):
@@ -33,7 +33,7 @@ def test_boxes_are_the_region(
             counts.append(last - first + 1)
             assert part.start in (axis.start(first), whole.start)
             assert part.stop in (axis.start(last) + axis.length(last), whole.stop)
-        assert size_of(box) <= most or prod(counts) == 1
+        assert count_elements(box) <= most or prod(counts) == 1
     expected = np.zeros_like(seen)
     expected[region] = 1
     np.testing.assert_array_equal(seen, expected)

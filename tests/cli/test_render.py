@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tessarr.cli import output
-from tessarr.cli.output import Progress, duration, progress
+from tessarr.cli.output import Progress, format_duration, track_progress
 
 
 class Terminal(io.StringIO):
@@ -70,7 +70,7 @@ def test_the_rate_is_that_of_the_last_seconds(clock: list[float]) -> None:
 def test_a_bar_is_not_drawn_too_often(clock: list[float]) -> None:
     """A million items are not a million writes, but the last one is."""
     stream = Terminal()
-    for _ in progress("work", range(1000), 1000, stream):
+    for _ in track_progress("work", range(1000), 1000, stream):
         clock[0] += 0.001
     assert len(drawn(stream)) == 12
     assert "100 %" in drawn(stream)[-2]
@@ -99,8 +99,8 @@ def test_a_narrow_terminal(clock: list[float], monkeypatch: pytest.MonkeyPatch) 
 def test_where_nothing_is_drawn(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a pipe, and on a terminal that cannot go back."""
     monkeypatch.setenv("TERM", "dumb")
-    assert list(progress("work", iter(range(3)), 3, stream)) == [0, 1, 2]
-    assert list(progress("none", [], 0, stream)) == []
+    assert list(track_progress("work", iter(range(3)), 3, stream)) == [0, 1, 2]
+    assert list(track_progress("none", [], 0, stream)) == []
     assert stream.getvalue() == ""
 
 
@@ -127,12 +127,12 @@ def test_progress_from_many_threads(clock: list[float]) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert "4,000 of 4,000" in bar._line()
+        assert "4,000 of 4,000" in bar._format_line()
 
 
 def test_durations() -> None:
     """Rounded, and never 60 of anything."""
-    assert duration(59.4) == "59 s"
-    assert duration(59.6) == "1:00 min"
-    assert duration(119.9) == "2:00 min"
-    assert duration(7200) == "2:00 h"
+    assert format_duration(59.4) == "59 s"
+    assert format_duration(59.6) == "1:00 min"
+    assert format_duration(119.9) == "2:00 min"
+    assert format_duration(7200) == "2:00 h"

@@ -14,7 +14,7 @@ import pytest
 
 import tessarr
 from tessarr.cli import cat, main
-from tessarr.cli.selection import parse_selection, pieces
+from tessarr.cli.selection import parse_selection, split_selection
 
 if TYPE_CHECKING:
     from cli.conftest import Run
@@ -146,8 +146,8 @@ def test_cat_of_text(here: Path, run: Run) -> None:
 def test_cat_part_by_part(data: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large arrays print the same as small ones."""
     whole = {form: run("cat", "data.zarr/cube", "--format", form)[1] for form in ("text", "json")}
-    monkeypatch.setattr(cat, "_MOST_BYTES", 3 * 8)
-    monkeypatch.setattr(cat, "_RUN", 2)
+    monkeypatch.setattr(cat, "_PART_BYTES", 3 * 8)
+    monkeypatch.setattr(cat, "_RUN_ELEMENTS", 2)
     for form, expected in whole.items():
         assert run("cat", "data.zarr/cube", "--format", form)[1] == expected
 
@@ -232,7 +232,7 @@ def test_pieces_are_the_whole_in_order(most: int) -> None:
     a = tessarr.create_array(None, data=values, chunks=(3, 2, 4))
     for text in ("", "1:6, ::2", "::-1, 2, ::-2", "..., 3", "0, 0, 0", "2:2", "-3:, ..., 1:"):
         key = parse_selection(text)
-        parts = list(pieces(a, key, most))
+        parts = list(split_selection(a, key, most))
         assert max(values[part].size for part in parts) <= max(most, 1)
         joined = np.concatenate([values[part].ravel() for part in parts])
         np.testing.assert_array_equal(joined, values[key].ravel())

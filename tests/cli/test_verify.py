@@ -101,7 +101,7 @@ def test_large_shards_are_read_in_parts(
     data: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Told once, with all that is lost; memory stays bounded."""
-    monkeypatch.setattr(verify_checks, "_MOST_BYTES", 4 * 4 * 4)
+    monkeypatch.setattr(verify_checks, "_READ_BYTES", 4 * 4 * 4)
     assert found(run, "data.zarr") == []
     damage(data / "data.zarr/deep/shards/c/0/0", lambda b: b[:-30])
     assert found(run, "data.zarr") == [("damaged", "deep/shards/c/0/0")]

@@ -32,14 +32,14 @@ from tessarr.cli import (
     tree,
     verify,
 )
-from tessarr.cli.option_types import as_options
+from tessarr.cli.option_types import format_options
 from tessarr.errors import TessarrError, TessarrWarning
 from tessarr.format.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["main", "parser"]
+__all__ = ["build_parser", "main"]
 
 _VERBS = (
     info,
@@ -86,16 +86,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that lacks a character shows another one; that is no failure.
         sys.stdout.reconfigure(errors="replace")
-    whole = parser()
+    parser = build_parser()
     if not (sys.argv[1:] if arguments is None else arguments):
-        whole.print_help(sys.stderr)
+        parser.print_help(sys.stderr)
         return 2
-    parsed, rest = whole.parse_known_args(arguments)
+    parsed, rest = parser.parse_known_args(arguments)
     if rest:
         parsed.own.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _warn
+            warnings.showwarning = _print_warning
             warnings.simplefilter("once", TessarrWarning)
             code: int = parsed.run(parsed)
         sys.stdout.flush()
@@ -109,26 +109,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if parsed.traceback:
             raise
-        sys.stderr.write(f"tessarr: {parsed.own.as_options(_reason(error))}\n")
+        sys.stderr.write(f"tessarr: {parsed.own.format_options(_describe_error(error))}\n")
         failure: int = parsed.failure
         return failure
     return code
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """Return what went wrong in one line; what users have written raises anything."""
-    known = isinstance(error, TessarrError | OSError)
-    text = str(error) if known else f"{type(error).__name__}: {error}"
+    is_known = isinstance(error, TessarrError | OSError)
+    text = str(error) if is_known else f"{type(error).__name__}: {error}"
     notes: list[str] = getattr(error, "__notes__", [])
-    return "; ".join([text, *notes]) if not known else text
+    return "; ".join([text, *notes]) if not is_known else text
 
 
-def _warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+def _print_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     prefix = "" if issubclass(category, TessarrWarning) else f"{category.__name__}: "
     sys.stderr.write(f"tessarr: warning: {prefix}{message}\n")
 
 
-class _Version(argparse.Action):
+class _VersionAction(argparse.Action):
     """Prints the version, which is looked up only then."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
@@ -143,7 +143,7 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self._between = False
+        self._parses_intermixed = False
         # Lengths and indices of several axes begin like options, too: -1,100.
         self._negative_number_matcher = re.compile(r"-\.?\d")
 
@@ -151,52 +151,54 @@ class _Parser(argparse.ArgumentParser):
         self, args: Any = None, namespace: Any = None
     ) -> Any:
         """Understand words; options may stand between the arguments of a verb."""
-        if self._between or self._subparsers is not None:
+        if self._parses_intermixed or self._subparsers is not None:
             return super().parse_known_args(args, namespace)
         # What argparse has for that calls this method again, for options and arguments alone.
-        self._between = True
+        self._parses_intermixed = True
         try:
             return self.parse_known_intermixed_args(args, namespace)
         finally:
-            self._between = False
+            self._parses_intermixed = False
 
-    def as_options(self, text: str) -> str:
+    def format_options(self, text: str) -> str:
         """Return a message with keywords of Python as the options of this command."""
-        return as_options(text, self._option_string_actions)
+        return format_options(text, self._option_string_actions)
 
     def error(self, message: str) -> NoReturn:
-        wrong = re.search(r"invalid choice: '?([^' ]+)'? \(choose from (.*)\)$", message)
-        if wrong is not None:
-            names = re.findall(r"[\w-]+", wrong[2])
-            if hint := did_you_mean(wrong[1], names):
-                message = f"{message[: wrong.start()]}there is no {wrong[1]!r}{hint}"
-        unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
-        if unknown is not None:
-            message += did_you_mean(unknown[1], self._option_string_actions)
+        match = re.search(r"invalid choice: '?([^' ]+)'? \(choose from (.*)\)$", message)
+        if match is not None:
+            names = re.findall(r"[\w-]+", match[2])
+            if hint := did_you_mean(match[1], names):
+                message = f"{message[: match.start()]}there is no {match[1]!r}{hint}"
+        unknown_option = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+        if unknown_option is not None:
+            message += did_you_mean(unknown_option[1], self._option_string_actions)
         super().error(message)
 
 
-def parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     """Return what understands the command line.
 
     Examples
     --------
-    >>> parser().parse_args(["ls", "data.zarr", "-l"]).long
+    >>> build_parser().parse_args(["ls", "data.zarr", "-l"]).long
     True
     """
-    whole = _Parser(
+    parser = _Parser(
         prog="tessarr",
         description="Look at Zarr arrays and groups, compare, check, copy and change them.",
         epilog="Exit codes: 0 success; 1 it failed, copy left something out, or verify, diff or "
         "consolidate --check found something; 2 wrong usage, and of verify and diff that they "
         "failed; 130 interrupted.",
     )
-    whole.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    whole.add_argument("--traceback", action="store_true", help="let errors show where they began")
-    whole.set_defaults(failure=1)
-    verbs = whole.add_subparsers(required=True, metavar="COMMAND")
+    parser.add_argument(
+        "--version", action=_VersionAction, nargs=0, help="print the version and exit"
+    )
+    parser.add_argument("--traceback", action="store_true", help="let errors show where they began")
+    parser.set_defaults(failure=1)
+    verbs = parser.add_subparsers(required=True, metavar="COMMAND")
     for verb in _VERBS:
         verb.add_to(verbs)
-    for own in verbs.choices.values():
-        own.set_defaults(own=own)
-    return whole
+    for verb_parser in verbs.choices.values():
+        verb_parser.set_defaults(own=verb_parser)
+    return parser

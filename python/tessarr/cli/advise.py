@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final, Literal
 from tessarr.cli.advise_layouts import (
     Access,
     Layout,
-    chunk_shapes,
-    compressors,
-    shard_shape,
+    list_compressors,
+    suggest_chunk_shapes,
+    suggest_shard_shape,
 )
-from tessarr.cli.advise_measure import Link, measured, take_sample
-from tessarr.cli.node_argument import add_json, add_node, array_at
-from tessarr.cli.option_types import size_of_text
-from tessarr.cli.output import as_json, columns, duration, progress
-from tessarr.cli.selection import parse_selection, ranges_of
+from tessarr.cli.advise_measure import Link, measure_layout, take_sample
+from tessarr.cli.node_argument import add_json_option, add_node_argument, open_array_argument
+from tessarr.cli.option_types import parse_size
+from tessarr.cli.output import format_columns, format_duration, format_json, track_progress
+from tessarr.cli.selection import get_ranges, parse_selection
 from tessarr.errors import ArgumentError, TessarrError
 from tessarr.node.info import format_size
 from tessarr.store import LocalStore
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tessarr.array import Array
-    from tessarr.cli.advise_measure import Measured, Sample
+    from tessarr.cli.advise_measure import Measurement, Sample
     from tessarr.codec import Codec
     from tessarr.types import JSONObject, Shape
 
 __all__ = ["add_to"]
 
-_NEAR: Final = Link(latency_s=0.0001, bytes_per_s=5e8, at_once=4)
-_FAR: Final = Link(latency_s=0.03, bytes_per_s=1e8, at_once=8)
+_LOCAL_LINK: Final = Link(latency_s=0.0001, bytes_per_s=5e8, concurrency=4)
+_REMOTE_LINK: Final = Link(latency_s=0.03, bytes_per_s=1e8, concurrency=8)
 
 _WEIGHTS: Final = {"reading": 1.0, "size": 1.0, "writing": 0.1}
-_OBJECTS: Final = 0.02
+_OBJECT_WEIGHT: Final = 0.02
 """Of two that are as good, the one of fewer objects."""
-_PREFERRED: Final = 4.0
-_SHOWN: Final = 10
+_PREFERRED_FACTOR: Final = 4.0
+_MAX_ROWS: Final = 10
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -56,7 +56,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "Nothing is changed; the command that would is printed.",
         epilog="example: tessarr advise data.zarr/t --read '[0, :, :]' --read '[:, 5, 5]'",
     )
-    add_node(parser)
+    add_node_argument(parser)
     parser.add_argument(
         "--read",
         metavar="SELECTION",
@@ -66,7 +66,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "default a plane across each axis",
     )
     parser.add_argument(
-        "--sample", type=size_of_text, default="32M", metavar="BYTES", help="of the sample (32M)"
+        "--sample", type=parse_size, default="32M", metavar="BYTES", help="of the sample (32M)"
     )
     parser.add_argument(
         "--prefer", choices=tuple(_WEIGHTS), help="what counts more than it does by default"
@@ -76,61 +76,70 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--bandwidth",
-        type=size_of_text,
+        type=parse_size,
         metavar="BYTES",
         help="a second: 500M for folders, else 100M",
     )
     parser.add_argument("--target", metavar="DST", help="what the printed command copies to")
     parser.add_argument("--all", action="store_true", help="print all that was measured")
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    array = array_at(arguments.path, arguments.node)
+    array = open_array_argument(arguments.path, arguments.node)
     if not array.size or not array.ndim:
         raise ArgumentError(f"array {array.name!r} has too few elements to be divided")
-    accesses = [_access(array, text) for text in arguments.read or _planes(array.ndim)]
-    link = _NEAR if isinstance(array._store, LocalStore) else _FAR
+    accesses = [_parse_access(array, text) for text in arguments.read or _list_planes(array.ndim)]
+    link = _LOCAL_LINK if isinstance(array._store, LocalStore) else _REMOTE_LINK
     if arguments.latency is not None:
         link = replace(link, latency_s=arguments.latency / 1000)
     if arguments.bandwidth is not None:
         link = replace(link, bytes_per_s=arguments.bandwidth)
     weights = {
-        name: weight * (_PREFERRED if name == arguments.prefer else 1)
+        name: weight * (_PREFERRED_FACTOR if name == arguments.prefer else 1)
         for name, weight in _WEIGHTS.items()
     }
     sample = take_sample(array, arguments.sample)
-    now = Layout(_longest(array), _shards(array))
-    found = _measure(sample, now, accesses, link, weights)
-    best = found[0]
-    command = _command(arguments, array, best.layout)
+    current_layout = Layout(_get_chunk_shape(array), _get_shard_shape(array))
+    measurements = _measure_layouts(sample, current_layout, accesses, link, weights)
+    best = measurements[0]
+    command = _build_command(arguments, array, best.layout)
     if arguments.json:
         document = {
             "sample": {"starts": list(sample.starts), "shape": list(sample.values.shape)},
             "link": {
                 "latency_s": link.latency_s,
                 "bytes_per_s": link.bytes_per_s,
-                "at_once": link.at_once,
+                "at_once": link.concurrency,
             },
             "reads": [access.text for access in accesses],
-            "layouts": [_document(one, array, now) for one in found],
-            "command": None if best.layout == now else command,
+            "layouts": [
+                _to_document(measurement, array, current_layout) for measurement in measurements
+            ],
+            "command": None if best.layout == current_layout else command,
         }
-        print(as_json(document))
+        print(format_json(document))
         return 0
     _print_head(array, sample, accesses, link)
-    _print_table(array, found if arguments.all else _shown(found, now), now, accesses)
-    current = next((one for one in found if one.layout == now), None)
-    if best.layout == now:
+    _print_table(
+        array,
+        measurements if arguments.all else _select_rows(measurements, current_layout),
+        current_layout,
+        accesses,
+    )
+    current = next(
+        (measurement for measurement in measurements if measurement.layout == current_layout), None
+    )
+    if best.layout == current_layout:
         print("\nIt is stored best as it is, of all that was measured.")
         return 0
-    print(f"\n{_gain(best, current, accesses)}\n\n    {command}")
+    print(f"\n{_describe_gain(best, current, accesses)}\n\n    {command}")
     return 0
 
 
-def _access(array: Array, text: str) -> Access:
-    ranges = ranges_of(array, parse_selection(text))
+def _parse_access(array: Array, text: str) -> Access:
+    ranges = get_ranges(array, parse_selection(text))
     if ranges is None:
         raise ArgumentError(f"--read {text!r}: integers, slices and '...' only")
     # Whatever it selects is checked as the array does.
@@ -148,88 +157,100 @@ def _access(array: Array, text: str) -> Access:
     )
 
 
-def _planes(rank: int) -> list[str]:
+def _list_planes(rank: int) -> list[str]:
     if rank == 1:
         return ["[:]", "[:1000]"]
     return [
-        f"[{', '.join('0' if at == axis else ':' for at in range(rank))}]" for axis in range(rank)
+        f"[{', '.join('0' if position == axis else ':' for position in range(rank))}]"
+        for axis in range(rank)
     ]
 
 
-def _format(array: Array) -> Literal[2, 3]:
+def _get_format(array: Array) -> Literal[2, 3]:
     return 3 if array.zarr_format == 3 else 2
 
 
-def _longest(array: Array) -> Shape:
+def _get_chunk_shape(array: Array) -> Shape:
     return array.metadata.chunk_shape
 
 
-def _shards(array: Array) -> Shape | None:
+def _get_shard_shape(array: Array) -> Shape | None:
     return next(array.metadata.chunk_grid.shapes()) if array.metadata.is_sharded else None
 
 
 # What is measured
 
 
-def _measure(
+def _measure_layouts(
     sample: Sample,
-    now: Layout,
+    current_layout: Layout,
     accesses: Sequence[Access],
     link: Link,
     weights: dict[str, float],
-) -> list[Measured]:
+) -> list[Measurement]:
     """Measure codecs with one chunk shape, chunk shapes with the best codecs; the best first."""
     array = sample.array
-    done: dict[Layout, Measured] = {}
+    measurements: dict[Layout, Measurement] = {}
 
-    def add(layouts: Iterable[Layout], label: str) -> list[Measured]:
-        new = [layout for layout in dict.fromkeys(layouts) if layout not in done]
-        for layout in progress(label, new, len(new)):
+    def measure_all(layouts: Iterable[Layout], label: str) -> list[Measurement]:
+        new = [layout for layout in dict.fromkeys(layouts) if layout not in measurements]
+        for layout in track_progress(label, new, len(new)):
             try:
-                done[layout] = measured(sample, layout, accesses, link)
+                measurements[layout] = measure_layout(sample, layout, accesses, link)
             except TessarrError:
-                if layout == now:
+                if layout == current_layout:
                     raise
-        return _ranked(done.values(), weights)
+        return _rank_measurements(measurements.values(), weights)
 
-    add([now], "as it is now")
+    measure_all([current_layout], "as it is now")
     # Of those that the array has, only one is tried: those that it has.
-    every = compressors(array.dtype, _format(array))
-    tried = [codecs for codecs in every if codecs != tuple(array.compressors)]
+    every = list_compressors(array.dtype, _get_format(array))
+    candidates = [codecs for codecs in every if codecs != tuple(array.compressors)]
     codecs: list[tuple[Codec, ...] | None] = [
-        one.layout.compressors
-        for one in add((replace(now, compressors=codec) for codec in tried), "codecs")
+        measurement.layout.compressors
+        for measurement in measure_all(
+            (replace(current_layout, compressors=codec) for codec in candidates), "codecs"
+        )
     ]
-    shapes = chunk_shapes(array.shape, max(array.itemsize, 1), accesses)
+    shapes = suggest_chunk_shapes(array.shape, max(array.itemsize, 1), accesses)
     shards: list[Shape | None] = [None] * len(shapes)
     if array.zarr_format == 3:
-        shards = [shard_shape(chunks, array.shape, max(array.itemsize, 1)) for chunks in shapes]
+        shards = [
+            suggest_shard_shape(chunks, array.shape, max(array.itemsize, 1)) for chunks in shapes
+        ]
     # Where storing plainly is best with the chunks of now, others may be better compressed.
     tried_with = [codecs[0], *[codec for codec in codecs if codec != ()][: codecs[0] == ()]]
     layouts = [
         Layout(chunks, shard, codec)
         for codec in tried_with
-        for chunks, whole in zip(shapes, shards, strict=True)
-        for shard in dict.fromkeys((None, whole))
+        for chunks, full_shard in zip(shapes, shards, strict=True)
+        for shard in dict.fromkeys((None, full_shard))
     ]
-    ranked = add(layouts, "chunks")
-    best = [one.layout for one in ranked[:3]]
-    return add((replace(one, compressors=codec) for one in best for codec in codecs), "both")
+    ranked = measure_all(layouts, "chunks")
+    best = [measurement.layout for measurement in ranked[:3]]
+    return measure_all(
+        (replace(measurement, compressors=codec) for measurement in best for codec in codecs),
+        "both",
+    )
 
 
-def _ranked(found: Iterable[Measured], weights: dict[str, float]) -> list[Measured]:
+def _rank_measurements(
+    measurements: Iterable[Measurement], weights: dict[str, float]
+) -> list[Measurement]:
     """Return what was measured, the best first: by the weighted product of what it costs."""
 
-    def score(one: Measured) -> float:
-        reading = sum(math.log(max(cost.seconds, 1e-9)) for cost in one.reads) / len(one.reads)
+    def get_score(measurement: Measurement) -> float:
+        reading = sum(math.log(max(cost.seconds, 1e-9)) for cost in measurement.reads) / len(
+            measurement.reads
+        )
         return (
             weights["reading"] * reading
-            + weights["size"] * math.log(max(one.stored_bytes, 1))
-            + weights["writing"] * math.log(max(one.writing_s, 1e-9))
-            + _OBJECTS * math.log(max(one.objects, 1))
+            + weights["size"] * math.log(max(measurement.stored_bytes, 1))
+            + weights["writing"] * math.log(max(measurement.writing_s, 1e-9))
+            + _OBJECT_WEIGHT * math.log(max(measurement.objects, 1))
         )
 
-    return sorted(found, key=score)
+    return sorted(measurements, key=get_score)
 
 
 # What is printed
@@ -239,107 +260,120 @@ def _print_head(array: Array, sample: Sample, accesses: Sequence[Access], link: 
     extent = " × ".join(map(str, sample.values.shape))
     size, rate = format_size(sample.values.nbytes), format_size(round(link.bytes_per_s))
     print(f"{array!r}\nmeasured with a sample of {extent} ({size}), told for the whole array")
-    print(f"a request takes {_time(link.latency_s)}, bytes come at {rate}/s\n")
+    print(f"a request takes {_format_time(link.latency_s)}, bytes come at {rate}/s\n")
     for number, access in enumerate(accesses, 1):
         print(f"read {number}: {access.text}")
 
 
 def _print_table(
-    array: Array, found: Sequence[Measured], now: Layout, accesses: Sequence[Access]
+    array: Array,
+    measurements: Sequence[Measurement],
+    current_layout: Layout,
+    accesses: Sequence[Access],
 ) -> None:
     numbers = range(1, len(accesses) + 1)
     heads = [f">{word}" for number in numbers for word in (f"read {number}:", "bytes", "time")]
     rows = [["", "chunks", "shards", "codec", ">objects", ">stored", ">write", *heads]]
-    for one in found:
-        layout = one.layout
+    for measurement in measurements:
+        layout = measurement.layout
         rows.append(
             [
-                "now" if layout == now else "",
-                _lengths(layout.chunks),
-                _lengths(layout.shards) if layout.shards else "–",
-                _codec_words(array, layout),
-                f">{one.objects:,}",
-                f">{format_size(one.stored_bytes)}",
-                f">{_time(one.writing_s)}",
+                "now" if layout == current_layout else "",
+                _format_lengths(layout.chunks),
+                _format_lengths(layout.shards) if layout.shards else "–",
+                _format_codecs(array, layout),
+                f">{measurement.objects:,}",
+                f">{format_size(measurement.stored_bytes)}",
+                f">{_format_time(measurement.writing_s)}",
             ]
         )
-        for cost in one.reads:
-            words = f"{cost.requests:,} req", format_size(cost.size_bytes), _time(cost.seconds)
+        for cost in measurement.reads:
+            words = (
+                f"{cost.requests:,} req",
+                format_size(cost.size_bytes),
+                _format_time(cost.seconds),
+            )
             rows[-1] += [f">{word}" for word in words]
-    print(f"\n{columns(rows)}")
+    print(f"\n{format_columns(rows)}")
 
 
-def _shown(found: Sequence[Measured], now: Layout) -> list[Measured]:
+def _select_rows(measurements: Sequence[Measurement], current_layout: Layout) -> list[Measurement]:
     """Return the best, and how the array is stored now."""
-    current = [one for one in found[_SHOWN:] if one.layout == now]
-    return [*found[:_SHOWN], *current]
+    current = [
+        measurement
+        for measurement in measurements[_MAX_ROWS:]
+        if measurement.layout == current_layout
+    ]
+    return [*measurements[:_MAX_ROWS], *current]
 
 
-def _lengths(lengths: Shape) -> str:
+def _format_lengths(lengths: Shape) -> str:
     return ",".join(map(str, lengths))
 
 
-def _time(seconds: float) -> str:
-    return duration(seconds) if seconds >= 1 else f"{1000 * seconds:.3g} ms"
+def _format_time(seconds: float) -> str:
+    return format_duration(seconds) if seconds >= 1 else f"{1000 * seconds:.3g} ms"
 
 
-def _codec_words(array: Array, layout: Layout) -> str:
+def _format_codecs(array: Array, layout: Layout) -> str:
     codecs = array.compressors if layout.compressors is None else layout.compressors
-    return " ".join(map(_word, codecs)) or "none"
+    return " ".join(map(_format_codec, codecs)) or "none"
 
 
-def _word(codec: Codec) -> str:
+def _format_codec(codec: Codec) -> str:
     """Return a codec in short."""
     try:
-        stated: JSONObject = {"id": "", **codec.to_json(2)}
-        name = stated["id"]
+        settings: JSONObject = {"id": "", **codec.to_json(2)}
+        name = settings["id"]
     except TessarrError:  # it has no name in format 2
         form = codec.to_json(3)
-        name, stated = form["name"], form.get("configuration", {})
+        name, settings = form["name"], form.get("configuration", {})
     if name == "blosc":
-        shuffle = ("", "+shuffle", "+bitshuffle")[max(stated["shuffle"], 0)]
-        return f"blosc-{stated['cname']}-{stated['clevel']}{shuffle}"
-    return f"{name}-{stated['level']}" if "level" in stated else str(name)
+        shuffle = ("", "+shuffle", "+bitshuffle")[max(settings["shuffle"], 0)]
+        return f"blosc-{settings['cname']}-{settings['clevel']}{shuffle}"
+    return f"{name}-{settings['level']}" if "level" in settings else str(name)
 
 
-def _gain(best: Measured, current: Measured | None, accesses: Sequence[Access]) -> str:
+def _describe_gain(
+    best: Measurement, current: Measurement | None, accesses: Sequence[Access]
+) -> str:
     if current is None:
         return "To store it so:"
     words = [
-        f"{access.text} in {_time(new.seconds)} instead of {_time(old.seconds)}"
+        f"{access.text} in {_format_time(new.seconds)} instead of {_format_time(old.seconds)}"
         for access, old, new in zip(accesses, current.reads, best.reads, strict=True)
     ]
     size = best.stored_bytes / max(current.stored_bytes, 1)
     return f"The first is best: {'; '.join(words)}; {100 * size:.0f} % of the size. To have it:"
 
 
-def _document(one: Measured, array: Array, now: Layout) -> JSONObject:
-    layout = one.layout
+def _to_document(measurement: Measurement, array: Array, current_layout: Layout) -> JSONObject:
+    layout = measurement.layout
     codecs = array.compressors if layout.compressors is None else layout.compressors
     return {
-        "current": layout == now,
+        "current": layout == current_layout,
         "chunks": list(layout.chunks),
         "shards": list(layout.shards) if layout.shards else None,
-        "compressors": [codec.to_json(_format(array)) for codec in codecs],
-        "objects": one.objects,
-        "stored_bytes": one.stored_bytes,
-        "writing_s": one.writing_s,
-        "reads": [cost.asdict() for cost in one.reads],
+        "compressors": [codec.to_json(_get_format(array)) for codec in codecs],
+        "objects": measurement.objects,
+        "stored_bytes": measurement.stored_bytes,
+        "writing_s": measurement.writing_s,
+        "reads": [cost.asdict() for cost in measurement.reads],
     }
 
 
-def _command(arguments: argparse.Namespace, array: Array, layout: Layout) -> str:
+def _build_command(arguments: argparse.Namespace, array: Array, layout: Layout) -> str:
     """Return the command that copies the array to a layout."""
     words: list[str] = ["tessarr", "copy", arguments.path, arguments.target or "NEW"]
     if arguments.node:
         words += ["--node", arguments.node]
-    words += ["--chunks", _lengths(layout.chunks)]
+    words += ["--chunks", _format_lengths(layout.chunks)]
     if layout.shards is not None:
-        words += ["--shards", _lengths(layout.shards)]
+        words += ["--shards", _format_lengths(layout.shards)]
     elif array.shards is not None:
         words += ["--shards", "none"]
     if layout.compressors is not None:
-        stated = [json.dumps(codec.to_json(_format(array))) for codec in layout.compressors]
-        for text in stated or ["none"]:
+        codecs = [json.dumps(codec.to_json(_get_format(array))) for codec in layout.compressors]
+        for text in codecs or ["none"]:
             words += ["--compressors", text]
     return shlex.join(words)

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from tessarr.codec import Codec
     from tessarr.types import Shape
 
-__all__ = ["Access", "Layout", "chunk_shapes", "compressors", "shard_shape"]
+__all__ = ["Access", "Layout", "list_compressors", "suggest_chunk_shapes", "suggest_shard_shape"]
 
 _CHUNK_BYTES: Final = (64 << 10, 512 << 10, 4 << 20)
-_LEAST_BYTES: Final = 16 << 10
+_MIN_BYTES: Final = 16 << 10
 _SHARD_BYTES: Final = 64 << 20
-_WORTH_SHARDS: Final = 8
+_MIN_CHUNKS_PER_SHARD: Final = 8
 """A shard of fewer chunks is not worth its index."""
 
 
@@ -75,122 +75,122 @@ class Access:
         """How much of each axis it reaches over."""
         return tuple(abs(axis[-1] - axis[0]) + 1 if axis else 1 for axis in self.ranges)
 
-    def touched(self, lengths: Sequence[int]) -> int:
+    def count_chunks(self, lengths: Sequence[int]) -> int:
         """Return how many chunks it touches.
 
         Examples
         --------
-        >>> Access("", (range(5, 6), range(0, 100))).touched((10, 30))
+        >>> Access("", (range(5, 6), range(0, 100))).count_chunks((10, 30))
         4
         """
         return prod(
-            len(axis) if abs(axis.step) >= length else _cells(axis, length)
+            len(axis) if abs(axis.step) >= length else _count_cells(axis, length)
             for axis, length in zip(self.ranges, lengths, strict=True)
         )
 
-    def within(self, starts: Sequence[int], shape: Shape) -> tuple[slice, ...]:
+    def move_into(self, starts: Sequence[int], shape: Shape) -> tuple[slice, ...]:
         """Return a read of the same kind in a part of the array."""
-        found: list[slice] = []
+        slices: list[slice] = []
         for axis, start, length in zip(self.ranges, starts, shape, strict=True):
             step = abs(axis.step)
             count = min(len(axis), -(-length // step))
             first = min(max(min(axis[0], axis[-1]) - start, 0) if axis else 0, length - 1)
             first = max(min(first, length - (count - 1) * step - 1), 0)
-            found.append(slice(first, min(first + (count - 1) * step + 1, length), step))
-        return tuple(found)
+            slices.append(slice(first, min(first + (count - 1) * step + 1, length), step))
+        return tuple(slices)
 
 
-def _cells(axis: range, length: int) -> int:
+def _count_cells(axis: range, length: int) -> int:
     if not axis:
         return 0
     first, last = sorted((axis[0], axis[-1]))
     return last // length - first // length + 1
 
 
-def chunk_shapes(shape: Shape, item_bytes: int, accesses: Sequence[Access]) -> list[Shape]:
+def suggest_chunk_shapes(shape: Shape, item_bytes: int, accesses: Sequence[Access]) -> list[Shape]:
     """Return chunk shapes that are worth to be measured.
 
     Examples
     --------
     >>> rows = Access("", (range(1), range(100_000)))
-    >>> chunk_shapes((1000, 100_000), 4, [rows])[:2]
+    >>> suggest_chunk_shapes((1000, 100_000), 4, [rows])[:2]
     [(1, 14286), (125, 128)]
     """
-    found: list[Shape] = []
-    for most in _CHUNK_BYTES:
-        count = max(most // item_bytes, 1)
-        ideal = [_fitted(access.lengths, count, shape, item_bytes) for access in accesses]
+    shapes: list[Shape] = []
+    for chunk_bytes in _CHUNK_BYTES:
+        count = max(chunk_bytes // item_bytes, 1)
+        ideal = [_fit_chunk(access.lengths, count, shape, item_bytes) for access in accesses]
         means = [prod(lengths) ** (1 / len(ideal)) for lengths in zip(*ideal, strict=True)]
-        found += [_even(lengths, shape) for lengths in ideal]
+        shapes += [_equalize_lengths(lengths, shape) for lengths in ideal]
         if len(set(ideal)) > 1:
-            found.append(_even(_scaled(means, count, shape), shape))
-        found.append(_even(_scaled([1.0] * len(shape), count, shape), shape))
-    found.append(guess_chunk_shape(shape, item_bytes))
-    return list(dict.fromkeys(found))
+            shapes.append(_equalize_lengths(_scale_lengths(means, count, shape), shape))
+        shapes.append(_equalize_lengths(_scale_lengths([1.0] * len(shape), count, shape), shape))
+    shapes.append(guess_chunk_shape(shape, item_bytes))
+    return list(dict.fromkeys(shapes))
 
 
-def _fitted(box: Shape, count: int, shape: Shape, item_bytes: int) -> Shape:
+def _fit_chunk(box: Shape, count: int, shape: Shape, item_bytes: int) -> Shape:
     """Return a piece of a box of at most `count` elements; a tiny box is made larger."""
     if prod(box) >= count:
-        return _scaled([float(length) for length in box], count, box)
-    least = min(max(_LEAST_BYTES // item_bytes, 1), prod(shape))
+        return _scale_lengths([float(length) for length in box], count, box)
+    min_elements = min(max(_MIN_BYTES // item_bytes, 1), prod(shape))
     lengths = list(box)
-    while prod(lengths) < least:
+    while prod(lengths) < min_elements:
         # The axis that is read least of: what is decoded in vain is spread over all.
-        axes = [at for at, length in enumerate(lengths) if length < shape[at]]
-        at = min(axes, key=lambda at: lengths[at])
-        lengths[at] = min(lengths[at] * 2, shape[at])
+        axes = [axis for axis, length in enumerate(lengths) if length < shape[axis]]
+        axis = min(axes, key=lambda axis: lengths[axis])
+        lengths[axis] = min(lengths[axis] * 2, shape[axis])
     return tuple(lengths)
 
 
-def _scaled(lengths: Sequence[float], count: int, limit: Sequence[int]) -> Shape:
+def _scale_lengths(lengths: Sequence[float], count: int, limit: Sequence[int]) -> Shape:
     """Return lengths in the same ratio that make about `count` elements within limits."""
     scaled = [1.0] * len(lengths)
     free = list(range(len(lengths)))
-    left = float(count)
+    remaining = float(count)
     while free:
-        factor = (left / prod(lengths[at] for at in free)) ** (1 / len(free))
-        wanted = {at: lengths[at] * factor for at in free}
-        full = [at for at in free if wanted[at] >= limit[at]]
-        tiny = [] if full else [at for at in free if wanted[at] <= 1]
-        for at in full or tiny or free:
-            scaled[at] = float(limit[at]) if full else 1.0 if tiny else wanted[at]
+        factor = (remaining / prod(lengths[axis] for axis in free)) ** (1 / len(free))
+        wanted = {axis: lengths[axis] * factor for axis in free}
+        full = [axis for axis in free if wanted[axis] >= limit[axis]]
+        tiny = [] if full else [axis for axis in free if wanted[axis] <= 1]
+        for axis in full or tiny or free:
+            scaled[axis] = float(limit[axis]) if full else 1.0 if tiny else wanted[axis]
         if not full and not tiny:
             break
-        left /= prod(scaled[at] for at in full or tiny)
-        free = [at for at in free if at not in (full or tiny)]
-        left = max(left, 1.0)
+        remaining /= prod(scaled[axis] for axis in full or tiny)
+        free = [axis for axis in free if axis not in (full or tiny)]
+        remaining = max(remaining, 1.0)
     return tuple(max(int(length + 1e-9), 1) for length in scaled)
 
 
-def _even(lengths: Sequence[int], shape: Shape) -> Shape:
+def _equalize_lengths(lengths: Sequence[int], shape: Shape) -> Shape:
     """Return lengths that cut each axis into equal parts, as far as that goes."""
     pairs = zip(lengths, shape, strict=True)
     return tuple(-(-size // -(-size // length)) if size else 1 for length, size in pairs)
 
 
-def shard_shape(chunks: Shape, shape: Shape, item_bytes: int) -> Shape | None:
+def suggest_shard_shape(chunks: Shape, shape: Shape, item_bytes: int) -> Shape | None:
     """Return the shape of shards of such chunks, or None where they are not worth it.
 
     Examples
     --------
-    >>> shard_shape((100, 100), (10_000, 10_000), 4)
+    >>> suggest_shard_shape((100, 100), (10_000, 10_000), 4)
     (3400, 3400)
-    >>> shard_shape((4000, 4000), (10_000, 10_000), 4) is None
+    >>> suggest_shard_shape((4000, 4000), (10_000, 10_000), 4) is None
     True
     """
     counts = [-(-size // length) for size, length in zip(shape, chunks, strict=True)]
-    most = _SHARD_BYTES // (prod(chunks) * item_bytes)
-    if min(most, prod(counts)) < _WORTH_SHARDS:
+    max_chunks = _SHARD_BYTES // (prod(chunks) * item_bytes)
+    if min(max_chunks, prod(counts)) < _MIN_CHUNKS_PER_SHARD:
         return None
-    many = _scaled([1.0] * len(chunks), min(most, prod(counts)), counts)
+    chunks_per_shard = _scale_lengths([1.0] * len(chunks), min(max_chunks, prod(counts)), counts)
     return tuple(
         length * -(-count // -(-count // number))
-        for length, count, number in zip(chunks, counts, many, strict=True)
+        for length, count, number in zip(chunks, counts, chunks_per_shard, strict=True)
     )
 
 
-def compressors(dtype: np.dtype[Any], zarr_format: int) -> Iterator[tuple[Codec, ...]]:
+def list_compressors(dtype: np.dtype[Any], zarr_format: int) -> Iterator[tuple[Codec, ...]]:
     """Yield what is worth to be tried for elements of a data type."""
     yield ()
     yield (Blosc("lz4", 5, "shuffle"),)  # type: ignore[arg-type] # names are taken too

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from tessarr.cli.advise_layouts import Layout
     from tessarr.types import JSONObject, Shape
 
-__all__ = ["Cost", "Link", "Measured", "Sample", "measured", "take_sample"]
+__all__ = ["Cost", "Link", "Measurement", "Sample", "measure_layout", "take_sample"]
 
-_REPEATED_S: Final = 0.05
+_REPEAT_BELOW_S: Final = 0.05
 """A read that is over sooner is timed again."""
 
 
@@ -56,11 +56,11 @@ class Link:
 
     latency_s: float
     bytes_per_s: float
-    at_once: int
+    concurrency: int
 
     def seconds(self, requests: float, size_bytes: float) -> float:
         """Return the time that requests for so many bytes take."""
-        rounds = max(requests / self.at_once, min(requests, 1))
+        rounds = max(requests / self.concurrency, min(requests, 1))
         return rounds * self.latency_s + size_bytes / self.bytes_per_s
 
 
@@ -114,7 +114,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """What it costs to store an array in one way.
 
     Parameters
@@ -153,36 +153,38 @@ def take_sample(array: Array, size_bytes: int) -> Sample:
     cells = sorted(
         cell
         for cell in decoded
-        if cell is not None and all(at < count for at, count in zip(cell, grid, strict=True))
+        if cell is not None and all(index < count for index, count in zip(cell, grid, strict=True))
     )
     if not cells:
         raise ArgumentError(f"array {array.name!r} has no stored chunks, so there is no sample")
     middle = cells[len(cells) // 2]
-    lengths = _extent(array, max(size_bytes // max(array.itemsize, 1), 1))
+    lengths = _limit_extent(array, max(size_bytes // max(array.itemsize, 1), 1))
     starts = []
-    for cuts, at, length, size in zip(
+    for cuts, index, length, size in zip(
         meta.chunk_grid.cuts, middle, lengths, array.shape, strict=True
     ):
         # It begins where a chunk does, unless it would reach over the edge then.
-        wanted = min(cuts.start(at), size - length)
-        first = cuts.start(cuts.cell(wanted))
-        starts.append(first if size - first >= length else wanted)
+        earliest = min(cuts.start(index), size - length)
+        first = cuts.start(cuts.cell(earliest))
+        starts.append(first if size - first >= length else earliest)
     region = tuple(slice(start, start + n) for start, n in zip(starts, lengths, strict=True))
     return Sample(array, tuple(starts), np.asarray(array[region]), len(cells) / prod(grid))
 
 
-def _extent(array: Array, most: int) -> Shape:
+def _limit_extent(array: Array, max_elements: int) -> Shape:
     """Return lengths of a part of an array: of all axes the longest is made shorter."""
     lengths = list(array.shape)
-    while prod(lengths) > most:
-        at = max(range(len(lengths)), key=lambda at: lengths[at])
-        rest = prod(lengths) // lengths[at]
-        others = [length for axis, length in enumerate(lengths) if axis != at]
-        lengths[at] = max(most // rest, max(others, default=1) // 2, 1)
+    while prod(lengths) > max_elements:
+        longest = max(range(len(lengths)), key=lambda longest: lengths[longest])
+        rest = prod(lengths) // lengths[longest]
+        others = [length for axis, length in enumerate(lengths) if axis != longest]
+        lengths[longest] = max(max_elements // rest, max(others, default=1) // 2, 1)
     return tuple(lengths)
 
 
-def measured(sample: Sample, layout: Layout, accesses: Sequence[Access], link: Link) -> Measured:
+def measure_layout(
+    sample: Sample, layout: Layout, accesses: Sequence[Access], link: Link
+) -> Measurement:
     """Write a sample with a layout, read it in some ways, and return what the whole costs.
 
     Raises
@@ -192,33 +194,35 @@ def measured(sample: Sample, layout: Layout, accesses: Sequence[Access], link: L
     """
     with TemporaryDirectory(prefix="tessarr-advise-") as folder:
         store = CountingStore(LocalStore(folder))
-        stored = _create(sample, layout, store)
-        begun = perf_counter()
+        stored = _create_array(sample, layout, store)
+        started = perf_counter()
         stored[...] = sample.values
-        encoding_s = perf_counter() - begun
+        encoding_s = perf_counter() - started
         size_bytes = run_flow(measure.measure_stored_bytes(""), store)
-        keys = [access.within(sample.starts, stored.shape) for access in accesses]
-        counts = [_count(stored, store, key) for key in keys]
+        keys = [access.move_into(sample.starts, stored.shape) for access in accesses]
+        counts = [_measure_read(stored, store, key) for key in keys]
     shape = sample.array.shape
-    objects = round(sample.share * prod(_counts(shape, layout.shards or layout.chunks)))
+    objects = round(sample.share * prod(_count_chunks(shape, layout.shards or layout.chunks)))
     # Whole chunks are stored, also where they reach over the edge.
-    whole = _covered(shape, layout.chunks) / _covered(stored.shape, stored.metadata.chunk_shape)
-    stored_bytes = round(size_bytes * whole * sample.share)
-    writing_s = encoding_s * whole * sample.share + link.seconds(objects, stored_bytes)
+    scale = _count_covered(shape, layout.chunks) / _count_covered(
+        stored.shape, stored.metadata.chunk_shape
+    )
+    stored_bytes = round(size_bytes * scale * sample.share)
+    writing_s = encoding_s * scale * sample.share + link.seconds(objects, stored_bytes)
     pairs = zip(counts, accesses, strict=True)
-    reads = tuple(_told(count, access, layout, link) for count, access in pairs)
-    return Measured(layout, objects, stored_bytes, writing_s, reads)
+    reads = tuple(_extrapolate(count, access, layout, link) for count, access in pairs)
+    return Measurement(layout, objects, stored_bytes, writing_s, reads)
 
 
-def _counts(shape: Shape, lengths: Shape) -> Shape:
+def _count_chunks(shape: Shape, lengths: Shape) -> Shape:
     return tuple(-(-size // length) for size, length in zip(shape, lengths, strict=True))
 
 
-def _covered(shape: Shape, chunks: Shape) -> int:
-    return prod(_counts(shape, chunks)) * prod(chunks)
+def _count_covered(shape: Shape, chunks: Shape) -> int:
+    return prod(_count_chunks(shape, chunks)) * prod(chunks)
 
 
-def _create(sample: Sample, layout: Layout, store: CountingStore) -> Array:
+def _create_array(sample: Sample, layout: Layout, store: CountingStore) -> Array:
     """Create an array for a sample; chunks that are longer than that are cut."""
     array, shape = sample.array, sample.values.shape
     chunks = tuple(min(length, n) for length, n in zip(layout.chunks, shape, strict=True))
@@ -250,7 +254,7 @@ def _create(sample: Sample, layout: Layout, store: CountingStore) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class _Count:
+class _ReadCount:
     """What a read of the sample took."""
 
     requests: int
@@ -262,36 +266,36 @@ class _Count:
     """Objects that it touched: chunks, or shards."""
 
 
-def _count(stored: Array, store: CountingStore, key: tuple[slice, ...]) -> _Count:
+def _measure_read(stored: Array, store: CountingStore, key: tuple[slice, ...]) -> _ReadCount:
     before = store.counts()
-    seconds = _timed(stored, key)
+    seconds = _time_read(stored, key)
     after = store.counts()
     for _ in range(4):
-        if seconds < _REPEATED_S:
-            seconds = min(seconds, _timed(stored, key))
-    here = Access("", tuple(range(part.start, part.stop, part.step) for part in key))
+        if seconds < _REPEAT_BELOW_S:
+            seconds = min(seconds, _time_read(stored, key))
+    access = Access("", tuple(range(part.start, part.stop, part.step) for part in key))
     chunk = stored.metadata.chunk_shape
-    whole = next(stored.metadata.chunk_grid.shapes())
-    return _Count(
+    shard = next(stored.metadata.chunk_grid.shapes())
+    return _ReadCount(
         after["reads"] - before["reads"],
         after["read_bytes"] - before["read_bytes"],
         seconds,
-        max(here.touched(chunk), 1) * prod(chunk),
-        max(here.touched(whole), 1),
+        max(access.count_chunks(chunk), 1) * prod(chunk),
+        max(access.count_chunks(shard), 1),
     )
 
 
-def _told(count: _Count, access: Access, layout: Layout, link: Link) -> Cost:
+def _extrapolate(count: _ReadCount, access: Access, layout: Layout, link: Link) -> Cost:
     """Return what a read of the whole array costs, given what one of the sample took."""
-    elements = access.touched(layout.chunks) * prod(layout.chunks) / count.elements
-    objects = access.touched(layout.shards or layout.chunks) / count.objects
+    elements = access.count_chunks(layout.chunks) * prod(layout.chunks) / count.elements
+    objects = access.count_chunks(layout.shards or layout.chunks) / count.objects
     requests = max(round(count.requests * objects), 1)
     size_bytes = round(count.size_bytes * elements)
     decoding_s = count.seconds * elements
     return Cost(requests, size_bytes, decoding_s, decoding_s + link.seconds(requests, size_bytes))
 
 
-def _timed(array: Array, key: tuple[slice, ...]) -> float:
-    begun = perf_counter()
+def _time_read(array: Array, key: tuple[slice, ...]) -> float:
+    started = perf_counter()
     array[key]
-    return perf_counter() - begun
+    return perf_counter() - started

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tessarr.cli.node_argument import add_json, add_node, node_at
-from tessarr.cli.output import as_json, table
+from tessarr.cli.node_argument import add_json_option, add_node_argument, open_node_argument
+from tessarr.cli.output import format_json, format_table
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.format.suggestions import did_you_mean
 
@@ -28,7 +28,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "set some, with NAME=VALUE; or delete some. All changes are stored at once or not at all.",
         epilog="example: tessarr attrs data.zarr/temperature units=K valid_range='[0, 400]'",
     )
-    add_node(parser)
+    add_node_argument(parser)
     parser.add_argument(
         "attributes",
         metavar="NAME[=VALUE]",
@@ -42,50 +42,53 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "-n", "--dry-run", action="store_true", help="only say what would be changed"
     )
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     pairs = [text.partition("=") for text in arguments.attributes]
-    new = {name: value for name, sign, value in pairs if sign}
-    asked = [name for name, sign, _ in pairs if not sign]
-    if "" in new:
+    values_by_name = {name: value for name, sign, value in pairs if sign}
+    names = [name for name, sign, _ in pairs if not sign]
+    if "" in values_by_name:
         raise ArgumentError("'=' has no name before it")
-    if sum(map(bool, (new, asked, arguments.delete))) > 1:
+    if sum(map(bool, (values_by_name, names, arguments.delete))) > 1:
         raise ArgumentError("print, set or delete: one of them at a time")
-    change = bool(new or arguments.delete)
-    node = node_at(arguments.path, arguments.node, "r+" if change else "r")
-    if new:
-        values = {name: text if arguments.text else _value(text) for name, text in new.items()}
+    changes = bool(values_by_name or arguments.delete)
+    node = open_node_argument(arguments.path, arguments.node, "r+" if changes else "r")
+    if values_by_name:
+        values = {
+            name: text if arguments.text else _parse_value(text)
+            for name, text in values_by_name.items()
+        }
         if not arguments.dry_run:
             node.attrs.update(values)
-        _print(values, arguments, "would set")
+        _print_attributes(values, arguments, "would set")
     elif arguments.delete:
-        _check(node.attrs, arguments.delete)
-        gone = {name: node.attrs[name] for name in arguments.delete}
+        _check_names(node.attrs, arguments.delete)
+        deleted = {name: node.attrs[name] for name in arguments.delete}
         if not arguments.dry_run:
             node.attrs.remove(*arguments.delete)
-        _print(gone, arguments, "would delete")
-    elif len(asked) == 1 and not arguments.json:
-        _check(node.attrs, asked)
-        value = node.attrs[asked[0]]
-        print(value if isinstance(value, str) else as_json(value))
+        _print_attributes(deleted, arguments, "would delete")
+    elif len(names) == 1 and not arguments.json:
+        _check_names(node.attrs, names)
+        value = node.attrs[names[0]]
+        print(value if isinstance(value, str) else format_json(value))
     else:
-        _check(node.attrs, asked)
-        every = node.attrs.asdict()
-        _print({name: every[name] for name in asked or every}, arguments)
+        _check_names(node.attrs, names)
+        attributes = node.attrs.asdict()
+        _print_attributes({name: attributes[name] for name in names or attributes}, arguments)
     return 0
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
         return text
 
 
-def _check(attributes: Attributes, names: Iterable[str]) -> None:
+def _check_names(attributes: Attributes, names: Iterable[str]) -> None:
     for name in names:
         if name not in attributes:
             hint = did_you_mean(name, attributes) or f"; it has {list(attributes)}"
@@ -93,10 +96,12 @@ def _check(attributes: Attributes, names: Iterable[str]) -> None:
             raise NotFoundError(message, kind="attribute_not_found")
 
 
-def _print(attributes: dict[str, Any], arguments: argparse.Namespace, would: str = "") -> None:
+def _print_attributes(
+    attributes: dict[str, Any], arguments: argparse.Namespace, would: str = ""
+) -> None:
     if arguments.json:
-        print(as_json(attributes))
+        print(format_json(attributes))
         return
     rows = [(name, json.dumps(value, ensure_ascii=False)) for name, value in attributes.items()]
-    for line in table(rows).splitlines() if rows else ():
+    for line in format_table(rows).splitlines() if rows else ():
         print(f"{would} {line}" if arguments.dry_run else line)

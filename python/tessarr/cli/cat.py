@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tessarr import dtype as dtypes
-from tessarr.cli.node_argument import add_json, add_node, array_at
-from tessarr.cli.selection import parse_selection, pieces
+from tessarr.cli.node_argument import add_json_option, add_node_argument, open_array_argument
+from tessarr.cli.selection import parse_selection, split_selection
 from tessarr.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
-_MOST_BYTES: Final = 64 << 20
-_RUN: Final = 1 << 16
+_PART_BYTES: Final = 64 << 20
+_RUN_ELEMENTS: Final = 1 << 16
 """How many elements are made text at a time."""
 
 
@@ -41,7 +41,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "line, planes divided by an empty line. Large arrays go through part by part.",
         epilog="example: tessarr cat data.zarr/temperature '[0:10, ::2]'",
     )
-    add_node(parser)
+    add_node_argument(parser)
     parser.add_argument(
         "selection",
         metavar="SELECTION",
@@ -55,18 +55,18 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         default="text",
         help="text, comma-separated values, JSON, NumPy's file format, or the bare bytes",
     )
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    array = array_at(arguments.path, arguments.node)
+    array = open_array_argument(arguments.path, arguments.node)
     key = parse_selection(arguments.selection)
     form = "json" if arguments.json else arguments.format
     if form in {"npy", "raw"} and sys.stdout.isatty():
         raise ArgumentError(f"--format {form} is no text for a terminal: send it to a file with >")
-    most = max(_MOST_BYTES // max(array.itemsize, 1), 1)
-    parts = (np.asarray(array[part]) for part in pieces(array, key, most))
+    most = max(_PART_BYTES // max(array.itemsize, 1), 1)
+    parts = (np.asarray(array[part]) for part in split_selection(array, key, most))
     first = next(parts)
     values = _Values(first.dtype, _shape(array.shape, key, first), chain([first], parts))
     _FORMATS[form](values)
@@ -85,15 +85,15 @@ class _Values:
         """Yield the elements, some at a time."""
         for part in self.parts:
             flat = part.reshape(-1)
-            for start in range(0, flat.size, _RUN):
-                yield flat[start : start + _RUN]
+            for start in range(0, flat.size, _RUN_ELEMENTS):
+                yield flat[start : start + _RUN_ELEMENTS]
 
     def lines(self) -> Iterator[list[str]]:
         """Yield the words of a line: the last axis, or a single element."""
         length = self.shape[-1] if len(self.shape) > 1 else 1
         line: list[str] = []
         for run in self.runs():
-            words = _words(run)
+            words = _format_elements(run)
             for word in words:
                 line.append(word)
                 if len(line) == length:
@@ -110,7 +110,7 @@ def _shape(shape: Shape, key: tuple[Any, ...], first: npt.NDArray[Any]) -> Shape
     return np.shape(whole[rest])
 
 
-def _words(run: npt.NDArray[Any]) -> list[str]:
+def _format_elements(run: npt.NDArray[Any]) -> list[str]:
     """Return elements as text, as short as they can be told apart."""
     if run.dtype.kind in "iub":
         return [str(item) for item in run.tolist()]
@@ -124,7 +124,7 @@ def _words(run: npt.NDArray[Any]) -> list[str]:
     return [str(item) for item in run]
 
 
-def _text(values: _Values) -> None:
+def _print_text(values: _Values) -> None:
     rows = values.shape[-2] if len(values.shape) > 2 else 0
     for number, line in enumerate(values.lines()):
         if rows and number and number % rows == 0:
@@ -132,18 +132,18 @@ def _text(values: _Values) -> None:
         print(" ".join(line))
 
 
-def _csv(values: _Values) -> None:
+def _print_csv(values: _Values) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     if values.dtype.names is None:
         writer.writerows(values.lines())
         return
     writer.writerow(values.dtype.names)
     for run in values.runs():
-        columns = [_words(run[name]) for name in values.dtype.names]
+        columns = [_format_elements(run[name]) for name in values.dtype.names]
         writer.writerows(zip(*columns, strict=True))
 
 
-def _json(values: _Values) -> None:
+def _print_json(values: _Values) -> None:
     """Print nested lists; elements have the form that format 3 has for a fill value."""
     ends: list[int] = []
     size = 1
@@ -155,31 +155,31 @@ def _json(values: _Values) -> None:
         return
     row = ends[0] if ends else 1
     done = 0
-    for words in _items(values):
-        at = 0
-        while at < len(words):
-            opened = sum(done % end == 0 for end in ends)
+    for words in _iterate_json(values):
+        position = 0
+        while position < len(words):
+            brackets = sum(done % end == 0 for end in ends)
             if done:
-                indent = ",\n " + " " * (len(ends) - opened - 1)
-                sys.stdout.write("]" * opened + indent if opened else ", ")
-            taken = min(row - done % row, len(words) - at)
-            sys.stdout.write("[" * opened + ", ".join(words[at : at + taken]))
-            done += taken
-            at += taken
+                indent = ",\n " + " " * (len(ends) - brackets - 1)
+                sys.stdout.write("]" * brackets + indent if brackets else ", ")
+            count = min(row - done % row, len(words) - position)
+            sys.stdout.write("[" * brackets + ", ".join(words[position : position + count]))
+            done += count
+            position += count
     sys.stdout.write("]" * len(ends) + "\n")
 
 
-def _items(values: _Values) -> Iterator[list[str]]:
+def _iterate_json(values: _Values) -> Iterator[list[str]]:
     """Yield the elements as JSON, some at a time."""
     data_type = None
     for run in values.runs():
-        plain = run.dtype.kind in "iub" or (
+        is_number = run.dtype.kind in "iub" or (
             run.dtype.kind == "f" and run.dtype.isbuiltin == 1 and np.isfinite(run).all()
         )
-        if plain:
+        if is_number:
             yield json.dumps(run.tolist())[1:-1].split(", ")
         elif run.dtype.kind in "OT":
-            texts = (str(item) if isinstance(item, str) else _plain(item) for item in run)
+            texts = (str(item) if isinstance(item, str) else _to_json(item) for item in run)
             yield [json.dumps(item) for item in texts]
         else:
             data_type = data_type or dtypes.to_data_type(run.dtype)
@@ -188,7 +188,7 @@ def _items(values: _Values) -> Iterator[list[str]]:
             yield [json.dumps(data_type.fill_to_json(item, 3)) for item in items]
 
 
-def _plain(item: Any) -> Any:
+def _to_json(item: Any) -> Any:
     """Return an element that is any object as JSON can have it."""
     if isinstance(item, bytes | bytearray):
         return b64encode(item).decode()
@@ -197,16 +197,16 @@ def _plain(item: Any) -> Any:
     return item
 
 
-def _npy(values: _Values) -> None:
+def _write_npy(values: _Values) -> None:
     if values.dtype.hasobject:
         raise ArgumentError(f"--format npy has no elements of data type {values.dtype}")
     header = np.lib.format.header_data_from_array_1_0(np.zeros((), values.dtype))
     out = sys.stdout.buffer
     np.lib.format.write_array_header_2_0(out, {**header, "shape": values.shape})
-    _raw(values)
+    _write_raw(values)
 
 
-def _raw(values: _Values) -> None:
+def _write_raw(values: _Values) -> None:
     if values.dtype.hasobject:
         raise ArgumentError(f"--format raw has no elements of data type {values.dtype}")
     sys.stdout.flush()
@@ -215,9 +215,9 @@ def _raw(values: _Values) -> None:
 
 
 _FORMATS: Final[dict[str, Callable[[_Values], None]]] = {
-    "text": _text,
-    "csv": _csv,
-    "json": _json,
-    "npy": _npy,
-    "raw": _raw,
+    "text": _print_text,
+    "csv": _print_csv,
+    "json": _print_json,
+    "npy": _write_npy,
+    "raw": _write_raw,
 }

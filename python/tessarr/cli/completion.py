@@ -32,9 +32,9 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from tessarr.cli import parser
+    from tessarr.cli import build_parser
 
-    print(_SCRIPTS[arguments.shell](_verbs(parser())), end="")
+    print(_SCRIPTS[arguments.shell](_list_verbs(build_parser())), end="")
     return 0
 
 
@@ -59,21 +59,29 @@ class _Verb:
     choices: tuple[str, ...]
 
 
-def _verbs(parser: argparse.ArgumentParser) -> list[_Verb]:
+def _list_verbs(parser: argparse.ArgumentParser) -> list[_Verb]:
     (verbs,) = (
         action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
     )
     texts = {action.dest: action.help or "" for action in verbs._choices_actions}
-    found: list[_Verb] = []
-    for name, own in verbs.choices.items():
-        options = tuple(_option(action) for action in own._actions if action.option_strings)
-        plain = next((action for action in own._actions if not action.option_strings), None)
-        choices = tuple(map(str, plain.choices)) if plain is not None and plain.choices else ()
-        found.append(_Verb(name, texts.get(name, ""), options, choices))
-    return found
+    described: list[_Verb] = []
+    for name, verb_parser in verbs.choices.items():
+        options = tuple(
+            _describe_option(action) for action in verb_parser._actions if action.option_strings
+        )
+        positional = next(
+            (action for action in verb_parser._actions if not action.option_strings), None
+        )
+        choices = (
+            tuple(map(str, positional.choices))
+            if positional is not None and positional.choices
+            else ()
+        )
+        described.append(_Verb(name, texts.get(name, ""), options, choices))
+    return described
 
 
-def _option(action: argparse.Action) -> _Option:
+def _describe_option(action: argparse.Action) -> _Option:
     choices: Any = action.choices or getattr(action.type, "choices", ())
     return _Option(
         tuple(action.option_strings),
@@ -84,14 +92,14 @@ def _option(action: argparse.Action) -> _Option:
     )
 
 
-def _words(*words: str) -> str:
+def _join_words(*words: str) -> str:
     return " ".join(words)
 
 
 # Bash
 
 
-def _bash(verbs: list[_Verb]) -> str:
+def _write_bash(verbs: list[_Verb]) -> str:
     lines = [
         "# Completion of tessarr for bash.",
         "_tessarr() {",
@@ -101,19 +109,19 @@ def _bash(verbs: list[_Verb]) -> str:
         "        [[ $word == -* ]] || { verb=$word; break; }",
         "    done",
         "    case $verb in",
-        f"    '') options='{_words('--help', '--version', '--traceback')}'",
-        f"        choices='{_words(*(verb.name for verb in verbs))}' ;;",
+        f"    '') options='{_join_words('--help', '--version', '--traceback')}'",
+        f"        choices='{_join_words(*(verb.name for verb in verbs))}' ;;",
     ]
     for verb in verbs:
-        names = _words(*(name for option in verb.options for name in option.names))
+        names = _join_words(*(name for option in verb.options for name in option.names))
         lines.append(f"    {verb.name}) options='{names}'")
         if verb.choices:
-            lines.append(f"        choices='{_words(*verb.choices)}'")
+            lines.append(f"        choices='{_join_words(*verb.choices)}'")
         chosen = [option for option in verb.options if option.choices]
         if chosen:
             lines.append("        case $prev in")
             lines += [
-                f"        {'|'.join(option.names)}) values='{_words(*option.choices)}' ;;"
+                f"        {'|'.join(option.names)}) values='{_join_words(*option.choices)}' ;;"
                 for option in chosen
             ]
             lines.append("        esac")
@@ -140,7 +148,7 @@ def _bash(verbs: list[_Verb]) -> str:
 # Zsh
 
 
-def _zsh(verbs: list[_Verb]) -> str:
+def _write_zsh(verbs: list[_Verb]) -> str:
     lines = [
         "#compdef tessarr",
         "# Completion of tessarr for zsh.",
@@ -155,15 +163,18 @@ def _zsh(verbs: list[_Verb]) -> str:
         "    case $state in",
         "    verb)",
         "        local -a verbs=(",
-        *(f"            {_quoted(f'{verb.name}:{_plain(verb.text)}')}" for verb in verbs),
+        *(f"            {_quote(f'{verb.name}:{_escape_colons(verb.text)}')}" for verb in verbs),
         "        )",
         "        _describe 'command' verbs ;;",
         "    rest)",
         "        case $words[1] in",
     ]
     for verb in verbs:
-        what = f"*: :({_words(*verb.choices)})" if verb.choices else "*:path:_files"
-        specs = [*(spec for option in verb.options for spec in _zsh_specs(option)), _quoted(what)]
+        argument = f"*: :({_join_words(*verb.choices)})" if verb.choices else "*:path:_files"
+        specs = [
+            *(spec for option in verb.options for spec in _list_zsh_specs(option)),
+            _quote(argument),
+        ]
         lines += [f"        {verb.name})", "            _arguments \\"]
         lines += [f"                {spec} \\" for spec in specs[:-1]]
         lines.append(f"                {specs[-1]} ;;")
@@ -177,27 +188,27 @@ def _zsh(verbs: list[_Verb]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _zsh_specs(option: _Option) -> Iterator[str]:
+def _list_zsh_specs(option: _Option) -> Iterator[str]:
     star = "*" if option.many else ""
-    value = f":value:({_words(*option.choices)})" if option.choices else ":value:_files"
+    value = f":value:({_join_words(*option.choices)})" if option.choices else ":value:_files"
     for name in option.names:
-        text = f"{star}{name}[{_plain(option.text)}]{value if option.takes_value else ''}"
-        yield _quoted(text)
+        text = f"{star}{name}[{_escape_colons(option.text)}]{value if option.takes_value else ''}"
+        yield _quote(text)
 
 
-def _plain(text: str) -> str:
+def _escape_colons(text: str) -> str:
     """Return a text without what means something to zsh."""
     return re.sub(r"[\[\]:`$\\]", " ", text)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
 # Fish
 
 
-def _fish(verbs: list[_Verb]) -> str:
+def _write_fish(verbs: list[_Verb]) -> str:
     lines = [
         "# Completion of tessarr for fish.",
         "complete -c tessarr -n __fish_use_subcommand -f",
@@ -205,28 +216,28 @@ def _fish(verbs: list[_Verb]) -> str:
         "complete -c tessarr -n __fish_use_subcommand -l version -d 'print the version'",
     ]
     first = "complete -c tessarr -n __fish_use_subcommand"
-    lines += [f"{first} -a {verb.name} -d {_fish_quoted(verb.text)}" for verb in verbs]
+    lines += [f"{first} -a {verb.name} -d {_quote_fish(verb.text)}" for verb in verbs]
     for verb in verbs:
         start = f"complete -c tessarr -n '__fish_seen_subcommand_from {verb.name}'"
         if verb.choices:
-            lines.append(f"{start} -f -a '{_words(*verb.choices)}'")
+            lines.append(f"{start} -f -a '{_join_words(*verb.choices)}'")
         for option in verb.options:
             names = " ".join(
                 f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
                 for name in option.names
             )
-            value = f" -x -a '{_words(*option.choices)}'" if option.choices else " -r"
+            value = f" -x -a '{_join_words(*option.choices)}'" if option.choices else " -r"
             value = value if option.takes_value else ""
-            lines.append(f"{start} {names}{value} -d {_fish_quoted(option.text)}")
+            lines.append(f"{start} {names}{value} -d {_quote_fish(option.text)}")
     return "\n".join([*lines, ""])
 
 
-def _fish_quoted(text: str) -> str:
+def _quote_fish(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 _SCRIPTS: Final[dict[str, Callable[[list[_Verb]], str]]] = {
-    "bash": _bash,
-    "zsh": _zsh,
-    "fish": _fish,
+    "bash": _write_bash,
+    "zsh": _write_zsh,
+    "fish": _write_fish,
 }

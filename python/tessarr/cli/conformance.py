@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.simplefilter("ignore", TessarrWarning)
             array = open_array(path, "r")
         separator = "["
-        for element in _elements(array):
+        for element in _iterate_elements(array):
             sys.stdout.write(separator + json.dumps(element))
             separator = ", "
         sys.stdout.write("[]\n" if separator == "[" else "]\n")
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _elements(array: Array) -> Iterator[Any]:
+def _iterate_elements(array: Array) -> Iterator[Any]:
     """Yield the elements as JSON; what lies in a row of chunks is read at once."""
     data_type = array.metadata.data_type
     step = array.chunks[0] if array.ndim else 1
@@ -79,6 +79,8 @@ def _elements(array: Array) -> Iterator[Any]:
             items = (data_type.cast_fill(item) for item in values.ravel())
         else:
             data, size = values.tobytes(), values.itemsize
-            items = (data[at : at + size] for at in range(0, len(data), size))
+            items = (
+                data[start_byte : start_byte + size] for start_byte in range(0, len(data), size)
+            )
         for item in items:
             yield data_type.fill_to_json(item, 3)

@@ -10,8 +10,13 @@ from tessarr.api.hierarchy import (
     open_consolidated,
     remove_consolidated,
 )
-from tessarr.cli.node_argument import add_json, add_node, node_at, place
-from tessarr.cli.output import as_json
+from tessarr.cli.node_argument import (
+    add_json_option,
+    add_node_argument,
+    open_node_argument,
+    split_location,
+)
+from tessarr.cli.output import format_json
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.group import Group
 
@@ -29,60 +34,60 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Copy the metadata of all nodes below a group into one place, so that the "
         "group is opened with one request.",
     )
-    add_node(parser)
-    other = parser.add_mutually_exclusive_group()
-    other.add_argument(
+    add_node_argument(parser)
+    actions = parser.add_mutually_exclusive_group()
+    actions.add_argument(
         "--check", action="store_true", help="compare with the nodes; exit code 1 if they differ"
     )
-    other.add_argument("--remove", action="store_true", help="remove the copies")
+    actions.add_argument("--remove", action="store_true", help="remove the copies")
     parser.add_argument(
         "-n", "--dry-run", action="store_true", help="only say what would be made, or removed"
     )
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    group = node_at(arguments.path, arguments.node, use_consolidated=False)
+    group = open_node_argument(arguments.path, arguments.node, use_consolidated=False)
     if not isinstance(group, Group):
         raise ArgumentError(f"{arguments.path!r} is an array, and a group is needed")
-    root, path = place(arguments.path, arguments.node, far=True)
+    root, path = split_location(arguments.path, arguments.node, search_above=True)
     if arguments.check:
-        return _check(arguments, root, path)
+        return _print_differences(arguments, root, path)
     if arguments.remove:
-        removed = _remove(root, path, dry_run=arguments.dry_run)
+        removed = _remove_copies(root, path, dry_run=arguments.dry_run)
         done = "would remove them" if arguments.dry_run else "removed"
         text = done if removed else "there are none" if arguments.dry_run else "there was none"
-        told = {"removed": removed and not arguments.dry_run, "present": removed}
-        print(as_json(told) if arguments.json else text)
+        outcome = {"removed": removed and not arguments.dry_run, "present": removed}
+        print(format_json(outcome) if arguments.json else text)
         return 0
     if not arguments.dry_run:
         group = consolidate_metadata(root, path=path)
     count = len(group.members(None))
     done = "would make copies" if arguments.dry_run else "copies"
-    found = {"nodes": count, "done": not arguments.dry_run}
-    print(as_json(found) if arguments.json else f"{done} of {count} nodes")
+    summary = {"nodes": count, "done": not arguments.dry_run}
+    print(format_json(summary) if arguments.json else f"{done} of {count} nodes")
     return 0
 
 
-def _check(arguments: argparse.Namespace, root: str, path: str) -> int:
+def _print_differences(arguments: argparse.Namespace, root: str, path: str) -> int:
     try:
-        found = consolidated_differences(root, path=path)
+        found_differences = consolidated_differences(root, path=path)
     except NotFoundError as error:
         if error.kind != "consolidated_not_found":
             raise
         message = f"{arguments.path!r} has no consolidated metadata: without --check it is made"
         raise NotFoundError(message, kind=error.kind, path=error.path) from error
     if arguments.json:
-        print(as_json(found))
+        print(format_json(found_differences))
     else:
-        for node, difference in found.items():
+        for node, difference in found_differences.items():
             print(f"{node}: {difference}")
-        print(f"{len(found)} difference{'s' * (len(found) != 1)}")
-    return 1 if found else 0
+        print(f"{len(found_differences)} difference{'s' * (len(found_differences) != 1)}")
+    return 1 if found_differences else 0
 
 
-def _remove(root: str, path: str, *, dry_run: bool) -> bool:
+def _remove_copies(root: str, path: str, *, dry_run: bool) -> bool:
     """Return whether there are copies, which are removed then."""
     if not dry_run:
         return remove_consolidated(root, path=path)

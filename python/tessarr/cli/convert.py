@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from tessarr.cli.node_argument import PLACE, add_json, place
-from tessarr.cli.output import Progress, as_json
+from tessarr.cli.node_argument import LOCATION_HELP, add_json_option, split_location
+from tessarr.cli.output import Progress, format_json
 from tessarr.copying.convert import convert
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "place only metadata is written, and nothing at all if anything has no equivalent in the "
         "other format; that is listed then, and the exit code is 1.",
     )
-    parser.add_argument("source", metavar="SRC", help=PLACE)
+    parser.add_argument("source", metavar="SRC", help=LOCATION_HELP)
     parser.add_argument("target", metavar="DST", nargs="?", help="copy to here; else in place")
     parser.add_argument("--to", type=int, choices=(2, 3), required=True, help="the format")
     parser.add_argument("--node", metavar="NAME", help="the path of a node inside of SRC")
@@ -39,14 +39,14 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--recode", action="store_true", help="to DST: write anew what has no equivalent"
     )
     parser.add_argument("--overwrite", action="store_true", help="delete what is at DST")
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    root, path = place(arguments.source, arguments.node, far=True)
+    root, path = split_location(arguments.source, arguments.node, search_above=True)
 
-    def run(*, dry_run: bool) -> int:
+    def convert_node(*, dry_run: bool) -> int:
         with Progress("converting", unit="bytes") as bar:
             result = convert(
                 root,
@@ -61,12 +61,12 @@ def _run(arguments: argparse.Namespace) -> int:
                 progress=bar,
             )
         if not dry_run or arguments.dry_run or not result.possible:
-            told = arguments.own.as_options(str(result))
-            print(as_json(result.asdict()) if arguments.json else told)
+            report = arguments.own.format_options(str(result))
+            print(format_json(result.asdict()) if arguments.json else report)
         if result.possible:
             return 0
         sys.stderr.write(f"tessarr: there is no equivalent in format {arguments.to}\n")
         return 1
 
     # What is in the way is listed, whether it was asked for or not.
-    return run(dry_run=True) or (0 if arguments.dry_run else run(dry_run=False))
+    return convert_node(dry_run=True) or (0 if arguments.dry_run else convert_node(dry_run=False))

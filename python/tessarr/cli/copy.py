@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr._safe_repr import printable
-from tessarr.cli.node_argument import PLACE, add_json, place
-from tessarr.cli.option_types import size_of_text
-from tessarr.cli.output import Progress, as_json
+from tessarr.cli.node_argument import LOCATION_HELP, add_json_option, split_location
+from tessarr.cli.option_types import parse_size
+from tessarr.cli.output import Progress, format_json
 from tessarr.cli.selection import parse_selection
 from tessarr.copying import NOT_COPIED, copy_to
 from tessarr.errors import ArgumentError, TessarrWarning
@@ -26,7 +26,7 @@ __all__ = ["add_to"]
 
 _LENGTHS = "lengths for all axes, 100,200, or for some by name, time=10,lat=50; -1 is a whole axis"
 
-_OTHERS: Final = (".h5", ".hdf5", ".nc", ".nc4", ".npy", ".npz")
+_FOREIGN_SUFFIXES: Final = (".h5", ".hdf5", ".nc", ".nc4", ".npy", ".npz")
 """Nobody means a folder that is named like this."""
 
 
@@ -54,20 +54,20 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "continued by --resume.",
     )
     _add_arguments(rechunk)
-    rechunk.set_defaults(run=_rechunk, format=None, select=None, dtype=None, fill_value=None)
+    rechunk.set_defaults(run=_run_rechunk, format=None, select=None, dtype=None, fill_value=None)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SRC", help=PLACE)
+    parser.add_argument("source", metavar="SRC", help=LOCATION_HELP)
     parser.add_argument("target", metavar="DST", help="where to, likewise")
     parser.add_argument("--node", metavar="NAME", help="the path of a node inside of SRC")
-    for option, what in (("--include", "copy only what matches"), ("--exclude", "leave out")):
+    for option, purpose in (("--include", "copy only what matches"), ("--exclude", "leave out")):
         parser.add_argument(
             option,
             metavar="GLOB",
             action="append",
-            help=f"{what}: the path of an array or a group with all below, such as 'run*/raw'; may "
-            "be given several times",
+            help=f"{purpose}: the path of an array, or of a group with all nodes below it, such as "
+            "'run*/raw'; you can repeat the option",
         )
     parser.add_argument("--chunks", metavar="LENGTHS", help=f"{_LENGTHS}; auto: chosen for you")
     parser.add_argument("--shards", metavar="LENGTHS", help=f"{_LENGTHS}; none: no shards")
@@ -84,7 +84,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--dry-run", action="store_true", help="only say what would be done")
     parser.add_argument(
         "--memory",
-        type=size_of_text,
+        type=parse_size,
         metavar="SIZE",
         help="how much may be held in memory, such as 256M",
     )
@@ -94,29 +94,29 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a folder with room for the largest array, uncompressed, by way of which it is copied "
         "where memory is too little to read each chunk once (see --dry-run)",
     )
-    add_json(parser)
+    add_json_option(parser)
 
 
-def _rechunk(arguments: argparse.Namespace) -> int:
+def _run_rechunk(arguments: argparse.Namespace) -> int:
     if arguments.chunks is None and arguments.shards is None:
         raise ArgumentError("to what? give --chunks, or --shards, or both")
     return _run(arguments)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    source, path = place(arguments.source, arguments.node)
-    if Path(arguments.target).suffix.lower() in _OTHERS:
+    source, path = split_location(arguments.source, arguments.node)
+    if Path(arguments.target).suffix.lower() in _FOREIGN_SUFFIXES:
         raise ArgumentError(
             f"cannot write {arguments.target!r}: copies are stores of Zarr, which are folders, or "
             "files named .zip or .sqlite"
         )
-    target, target_path = place(arguments.target, far=True)
-    settings = _settings(arguments)
+    target, target_path = split_location(arguments.target, search_above=True)
+    settings = _get_settings(arguments)
     try:
         with Progress("copying", unit="bytes") as bar, warnings.catch_warnings():
             # The summary names what was left out.
             warnings.filterwarnings("ignore", NOT_COPIED, TessarrWarning)
-            done = copy_to(
+            result = copy_to(
                 source,
                 target,
                 path=path,
@@ -134,64 +134,64 @@ def _run(arguments: argparse.Namespace) -> int:
                 **settings,
             )
     except BaseException as error:
-        _tell_how_to_resume(error, arguments)
+        _print_resume_hint(error, arguments)
         raise
-    _show(done, arguments)
-    return 1 if done.skipped else 0
+    _print_summary(result, arguments)
+    return 1 if result.skipped else 0
 
 
-def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
+def _get_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return what new arrays are to have otherwise."""
-    auto = arguments.chunks == "auto"
+    is_auto = arguments.chunks == "auto"
     settings = {
-        "chunks": True if auto else _lengths(arguments.chunks, "chunks"),
-        "shards": _lengths(arguments.shards, "shards"),
-        "compressors": _codecs(arguments.compressors, "compressors"),
-        "filters": _codecs(arguments.filters, "filters"),
+        "chunks": True if is_auto else _parse_lengths(arguments.chunks, "chunks"),
+        "shards": _parse_lengths(arguments.shards, "shards"),
+        "compressors": _parse_codecs(arguments.compressors, "compressors"),
+        "filters": _parse_codecs(arguments.filters, "filters"),
         "dtype": arguments.dtype,
-        "fill_value": _json(arguments.fill_value, "--fill-value"),
+        "fill_value": _parse_json(arguments.fill_value, "--fill-value"),
     }
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _tell_how_to_resume(error: BaseException, arguments: argparse.Namespace) -> None:
+def _print_resume_hint(error: BaseException, arguments: argparse.Namespace) -> None:
     """Say in the words of the command what a note of the error says in those of Python."""
     for note in getattr(error, "__notes__", ()):
-        hint = arguments.own.as_options(note)
+        hint = arguments.own.format_options(note)
         if "--resume" in hint:
             sys.stderr.write(f"tessarr: {hint}\n")
 
 
-def _show(done: Copy, arguments: argparse.Namespace) -> None:
-    often = max((node.decodes for node in done.nodes), default=1.0)
-    if often > 2 and arguments.scratch is None and not done.was_complete:
-        when = "would be" if arguments.dry_run else "was"
+def _print_summary(result: Copy, arguments: argparse.Namespace) -> None:
+    max_reads = max((node.decodes for node in result.nodes), default=1.0)
+    if max_reads > 2 and arguments.scratch is None and not result.was_complete:
+        verb = "would be" if arguments.dry_run else "was"
         sys.stderr.write(
-            f"tessarr: each chunk {when} read {often:.0f} times; more --memory, or --scratch DIR, "
-            "saves that\n"
+            f"tessarr: each chunk {verb} read {max_reads:.0f} times; more --memory, or --scratch "
+            "DIR, saves that\n"
         )
     if arguments.json:
-        print(as_json(done.asdict()))
+        print(format_json(result.asdict()))
     elif arguments.dry_run:
-        print(done)
+        print(result)
     else:
-        count = sum(node.kind == "array" for node in done.nodes)
-        size = f"{count:,} array{'s' * (count != 1)} of {format_size(done.size_bytes)}"
+        count = sum(node.kind == "array" for node in result.nodes)
+        size = f"{count:,} array{'s' * (count != 1)} of {format_size(result.size_bytes)}"
         complete = f"nothing was left to do: the copy is complete, {size}"
-        print(complete if done.was_complete else f"copied {size}")
-        for link in done.links:
+        print(complete if result.was_complete else f"copied {size}")
+        for link in result.links:
             print(f"link {printable(str(link))}")
-        for skipped in done.skipped:
+        for skipped in result.skipped:
             print(f"skipped {printable(str(skipped))}")
 
 
-def _lengths(text: str | None, name: str) -> Any:
+def _parse_lengths(text: str | None, name: str) -> Any:
     """Return lengths of chunks as `tessarr.copy_to` takes them.
 
     Examples
     --------
-    >>> _lengths("10,-1", "chunks"), _lengths("time=5", "chunks"), _lengths("7", "chunks")
-    ((10, -1), {'time': 5}, (7,))
+    >>> _parse_lengths("10,-1", "chunks"), _parse_lengths("time=5", "chunks")
+    ((10, -1), {'time': 5})
     """
     if text is None:
         return None
@@ -207,16 +207,16 @@ def _lengths(text: str | None, name: str) -> Any:
         raise ArgumentError(f"--{name} {text!r} is not understood: {_LENGTHS}") from error
 
 
-def _codecs(texts: list[str] | None, name: str) -> Any:
+def _parse_codecs(texts: list[str] | None, name: str) -> Any:
     """Return codecs: names, or what JSON says."""
     if texts is None:
         return None
     if texts == ["none"]:
         return ()
-    return [_json(text, f"--{name}") if text.lstrip()[:1] == "{" else text for text in texts]
+    return [_parse_json(text, f"--{name}") if text.lstrip()[:1] == "{" else text for text in texts]
 
 
-def _json(text: str | None, name: str) -> Any:
+def _parse_json(text: str | None, name: str) -> Any:
     if text is None:
         return None
     try:

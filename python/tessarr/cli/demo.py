@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tessarr.api.create import create_array
-from tessarr.cli.node_argument import add_json
-from tessarr.cli.output import as_json, progress, table
+from tessarr.cli.node_argument import add_json_option
+from tessarr.cli.output import format_json, format_table, track_progress
 from tessarr.errors import ArgumentError, DataError
 from tessarr.node.info import format_size
 
@@ -47,7 +47,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--size", metavar="N", type=int, default=_SIZE, help="elements per axis, a multiple of 20"
     )
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=_run)
 
 
@@ -74,7 +74,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise ArgumentError(f"--size {size} is not a multiple of 20 from 20 on")
     chunk = size // _CHUNKS
     found: list[JSONObject] = []
-    with _folder(arguments.folder) as folder:
+    with _open_folder(arguments.folder) as folder:
         plain: dict[str, Any] = {"zarr_format": 2, "chunks": (chunk, chunk)}
         sharded: dict[str, Any] = {
             "zarr_format": 3,
@@ -84,101 +84,107 @@ def _run(arguments: argparse.Namespace) -> int:
         for name, settings in (("format 2", plain), ("format 3 in shards", sharded)):
             path = folder / f"{name.replace(' ', '-')}.zarr"
             array = create_array(path, shape=(size, size), dtype="i4", **settings)
-            timings = [_write(name, array), _read(name, array), *_read_parts(name, array)]
-            found.append(_document(name, array, timings))
+            timings = [_time_write(name, array), _time_read(name, array), *_time_parts(name, array)]
+            found.append(_to_document(name, array, timings))
             if not arguments.json:
-                _print(name, array, timings)
+                _print_timings(name, array, timings)
     told = "everything that was read back is what was written"
-    print(as_json(found) if arguments.json else told)
+    print(format_json(found) if arguments.json else told)
     return 0
 
 
 @contextmanager
-def _folder(given: str | None) -> Generator[Path, None, None]:
-    if given is not None:
-        yield Path(given)
+def _open_folder(path: str | None) -> Generator[Path, None, None]:
+    if path is not None:
+        yield Path(path)
         return
     with tempfile.TemporaryDirectory(prefix="tessarr-demo-") as folder:
         yield Path(folder)
 
 
-def _expected(array: Array, rows: slice, columns: slice = slice(None)) -> npt.NDArray[np.int32]:
+def _build_expected(
+    array: Array, rows: slice, columns: slice = slice(None)
+) -> npt.NDArray[np.int32]:
     """Return what the tutorial puts there: the numbers from 0 on, row by row."""
     height, width = array.shape
     down = np.arange(height, dtype="i4")[rows, None] * np.int32(width)
     return down + np.arange(width, dtype="i4")[None, columns]
 
 
-def _bands(array: Array) -> list[slice]:
+def _list_bands(array: Array) -> list[slice]:
     """Return the rows, cut where stored objects are."""
     height = (array.shards or array.chunks)[0]
     return [slice(start, start + height) for start in range(0, array.shape[0], height)]
 
 
-def _write(name: str, array: Array) -> _Timing:
+def _time_write(name: str, array: Array) -> _Timing:
     seconds = 0.0
-    bands = _bands(array)
-    for rows in progress(f"writing {name}", bands, len(bands)):
-        data = _expected(array, rows)
-        begun = perf_counter()
+    bands = _list_bands(array)
+    for rows in track_progress(f"writing {name}", bands, len(bands)):
+        data = _build_expected(array, rows)
+        started = perf_counter()
         array[rows] = data
-        seconds += perf_counter() - begun
+        seconds += perf_counter() - started
     return _Timing("write", array.nbytes, seconds, 1)
 
 
-def _read(name: str, array: Array) -> _Timing:
-    bands = _bands(array)
-    return _timed(
-        "read all", progress(f"reading {name}", bands, len(bands)), array, lambda rows: (rows,), 1
+def _time_read(name: str, array: Array) -> _Timing:
+    bands = _list_bands(array)
+    return _time_reads(
+        "read all",
+        track_progress(f"reading {name}", bands, len(bands)),
+        array,
+        lambda rows: (rows,),
+        1,
     )
 
 
-def _read_parts(name: str, array: Array) -> Iterator[_Timing]:
+def _time_parts(name: str, array: Array) -> Iterator[_Timing]:
     size, chunk = array.shape[0], array.chunks[0]
     random = np.random.default_rng(1)
     starts = random.integers(0, size, _PLANES).tolist()
-    yield _timed(
+    yield _time_reads(
         "read rows",
-        progress(f"rows of {name}", starts, _PLANES),
+        track_progress(f"rows of {name}", starts, _PLANES),
         array,
-        lambda at: (slice(at, at + 1), slice(None)),
+        lambda index: (slice(index, index + 1), slice(None)),
         _PLANES,
     )
-    yield _timed(
+    yield _time_reads(
         "read columns",
-        progress(f"columns of {name}", starts, _PLANES),
+        track_progress(f"columns of {name}", starts, _PLANES),
         array,
-        lambda at: (slice(None), slice(at, at + 1)),
+        lambda index: (slice(None), slice(index, index + 1)),
         _PLANES,
     )
     side = max(chunk // 4, 1)
     corners = random.integers(0, size - side + 1, (_CROPS, 2)).tolist()
-    yield _timed(
+    yield _time_reads(
         f"read {side}² crops",
-        progress(f"crops of {name}", corners, _CROPS),
+        track_progress(f"crops of {name}", corners, _CROPS),
         array,
-        lambda at: tuple(slice(start, start + side) for start in at),
+        lambda index: tuple(slice(start, start + side) for start in index),
         _CROPS,
     )
 
 
-def _timed(
-    what: str, parts: Iterator[Any], array: Array, key_of: Callable[[Any], Any], count: int
+def _time_reads(
+    name: str, parts: Iterator[Any], array: Array, key_of: Callable[[Any], Any], count: int
 ) -> _Timing:
     """Read parts of the array, and check each outside of the time."""
     seconds, size_bytes = 0.0, 0
     for part in parts:
         key = key_of(part)
-        begun = perf_counter()
+        started = perf_counter()
         data = array[key]
-        seconds += perf_counter() - begun
+        seconds += perf_counter() - started
         size_bytes += data.nbytes
-        if not np.array_equal(data, _expected(array, *key)):
+        if not np.array_equal(data, _build_expected(array, *key)):
             raise DataError(f"what was read back at {key} is not what was written")
-    return _Timing(what, size_bytes, seconds, count)
+    return _Timing(name, size_bytes, seconds, count)
 
 
-def _document(name: str, array: Array, timings: list[_Timing]) -> JSONObject:
+def _to_document(name: str, array: Array, timings: list[_Timing]) -> JSONObject:
     return {
         "name": name,
         "size_bytes": array.nbytes,
@@ -187,7 +193,7 @@ def _document(name: str, array: Array, timings: list[_Timing]) -> JSONObject:
     }
 
 
-def _print(name: str, array: Array, timings: list[_Timing]) -> None:
+def _print_timings(name: str, array: Array, timings: list[_Timing]) -> None:
     stored = array.nbytes_stored
     rows = [
         ("array", repr(array)),
@@ -196,4 +202,4 @@ def _print(name: str, array: Array, timings: list[_Timing]) -> None:
         ("chunks", f"{array.nchunks_initialized} of {array.nchunks} initialised"),
         *(timing.row() for timing in timings),
     ]
-    print(f"{name}\n{table(rows)}\n", flush=True)
+    print(f"{name}\n{format_table(rows)}\n", flush=True)

@@ -6,10 +6,10 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from tessarr.cli.diff_nodes import ASPECTS, Terms, differences
-from tessarr.cli.node_argument import PLACE, add_json, node_at
-from tessarr.cli.option_types import Words
-from tessarr.cli.output import as_json, say
+from tessarr.cli.diff_nodes import ASPECTS, Criteria, find_differences
+from tessarr.cli.node_argument import LOCATION_HELP, add_json_option, open_node_argument
+from tessarr.cli.option_types import ChoiceList
+from tessarr.cli.output import format_json, print_line
 from tessarr.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -28,17 +28,17 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "(format, chunks, shards, codecs, keys). Nothing is printed where they are the same.",
         epilog="Exit codes: 0 no difference; 1 some; 2 they could not be compared.",
     )
-    parser.add_argument("first", metavar="A", help=PLACE)
+    parser.add_argument("first", metavar="A", help=LOCATION_HELP)
     parser.add_argument("second", metavar="B", help="likewise")
     which = parser.add_mutually_exclusive_group()
-    for name, what in (("only", "compare nothing but"), ("ignore", "compare all but")):
+    for name, verb in (("only", "compare nothing but"), ("ignore", "compare all but")):
         which.add_argument(
             f"--{name}",
-            type=Words(ASPECTS),
+            type=ChoiceList(ASPECTS),
             action="extend",
             default=[],
             metavar="ASPECTS",
-            help=f"{what} these, with commas between: {', '.join(ASPECTS)}",
+            help=f"{verb} these, with commas between: {', '.join(ASPECTS)}",
         )
     parser.add_argument("--rtol", type=float, default=0.0, metavar="X", help="numbers are equal")
     parser.add_argument(
@@ -53,7 +53,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "-q", "--quiet", action="store_true", help="print nothing, stop at the first difference"
     )
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=_run, failure=2)
 
 
@@ -61,44 +61,45 @@ def _run(arguments: argparse.Namespace) -> int:
     for name in ("rtol", "atol"):
         if not getattr(arguments, name) >= 0:
             raise ArgumentError(f"--{name} {getattr(arguments, name)} is not 0 or more")
-    terms = Terms(
+    criteria = Criteria(
         frozenset(arguments.only or ASPECTS) - frozenset(arguments.ignore),
         arguments.equal_nan,
         arguments.rtol,
         arguments.atol,
     )
     first, second = (
-        node_at(path, use_consolidated=False) for path in (arguments.first, arguments.second)
+        open_node_argument(path, use_consolidated=False)
+        for path in (arguments.first, arguments.second)
     )
-    found: list[dict[str, Any]] = []
-    for difference in differences(first, second, terms):
-        found.append(difference.asdict())
+    found_differences: list[dict[str, Any]] = []
+    for difference in find_differences(first, second, criteria):
+        found_differences.append(difference.asdict())
         if arguments.quiet:
             return 1
         if not arguments.json:
-            say(_line(difference, arguments.first, arguments.second))
+            print_line(_format_difference(difference, arguments.first, arguments.second))
     if arguments.json and not arguments.quiet:
-        print(as_json(found))
-    return 1 if found else 0
+        print(format_json(found_differences))
+    return 1 if found_differences else 0
 
 
-def _line(difference: Difference, first: str, second: str) -> str:
-    where = f"/{difference.path}"
+def _format_difference(difference: Difference, first: str, second: str) -> str:
+    node = f"/{difference.path}"
     if difference.what == "node":
         if difference.first is None or difference.second is None:
             kind = difference.first or difference.second
-            return f"{where}: {kind} only in {first if difference.first else second}"
-        return f"{where}: {difference.first} ≠ {difference.second}"
+            return f"{node}: {kind} only in {first if difference.first else second}"
+        return f"{node}: {difference.first} ≠ {difference.second}"
     if difference.what == "values":
         more = difference.more
-        by = "" if more["largest"] is None else f" by at most {more['largest']:.6g}"
+        distance = "" if more["largest"] is None else f" by at most {more['largest']:.6g}"
         return (
-            f"{where}: {more['count']:,} of {more['size']:,} values differ{by}; first at "
+            f"{node}: {more['count']:,} of {more['size']:,} values differ{distance}; first at "
             f"{more['at']}: {difference.first} ≠ {difference.second}"
         )
     name = f"attribute {difference.name}" if difference.what == "attribute" else difference.name
-    return f"{where}: {name}: {_text(difference.first)} ≠ {_text(difference.second)}"
+    return f"{node}: {name}: {_format_value(difference.first)} ≠ {_format_value(difference.second)}"
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "none" if value is None else json.dumps(value, ensure_ascii=False)

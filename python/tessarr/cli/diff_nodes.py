@@ -14,8 +14,8 @@ import numpy as np
 
 from tessarr.array import Array
 from tessarr.cli.output import Progress
-from tessarr.cli.parallel import in_parallel
-from tessarr.cli.regions import boxes, region_of, size_of
+from tessarr.cli.parallel import map_in_parallel
+from tessarr.cli.regions import count_elements, get_chunk_region, split_region
 from tessarr.flow import measure
 from tessarr.flow.run import run_flow
 from tessarr.format.chunk_grid import Cuts
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.types import JSONObject, Shape
 
-__all__ = ["ASPECTS", "Difference", "Terms", "differences"]
+__all__ = ["ASPECTS", "Criteria", "Difference", "find_differences"]
 
 ASPECTS: Final = ("values", "attributes", "metadata", "storage")
 """What is compared: values, attributes, what an array is, and how it is stored."""
 
-What: TypeAlias = Literal["node", "attribute", "metadata", "storage", "values"]
+Aspect: TypeAlias = Literal["node", "attribute", "metadata", "storage", "values"]
 
-_MOST_BYTES: Final = 32 << 20
+_REGION_BYTES: Final = 32 << 20
 """How much of an array is compared at a time, by one thread."""
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class Criteria:
     """What counts as a difference.
 
     Parameters
@@ -62,7 +62,7 @@ class Terms:
     atol: float = 0.0
 
     @property
-    def exact(self) -> bool:
+    def is_exact(self) -> bool:
         """Whether numbers have to be the same."""
         return self.rtol == 0 and self.atol == 0
 
@@ -86,7 +86,7 @@ class Difference:
     """
 
     path: str
-    what: What
+    what: Aspect
     name: str
     first: Any
     second: Any
@@ -94,14 +94,16 @@ class Difference:
 
     def asdict(self) -> JSONObject:
         """Return it as plain JSON."""
-        found = {"path": self.path, "what": self.what, "name": self.name}
-        return {**found, "first": self.first, "second": self.second, **self.more}
+        members = {"path": self.path, "what": self.what, "name": self.name}
+        return {**members, "first": self.first, "second": self.second, **self.more}
 
 
 _Node: TypeAlias = "Array | Group | Unreadable"
 
 
-def differences(first: Array | Group, second: Array | Group, terms: Terms) -> Iterator[Difference]:
+def find_differences(
+    first: Array | Group, second: Array | Group, criteria: Criteria
+) -> Iterator[Difference]:
     """Yield how two nodes differ, themselves and what is below them.
 
     Parameters
@@ -111,7 +113,7 @@ def differences(first: Array | Group, second: Array | Group, terms: Terms) -> It
     terms
         What counts as a difference.
     """
-    yield from _nodes("", first, second, terms)
+    yield from _compare_nodes("", first, second, criteria)
     if not (isinstance(first, Group) and isinstance(second, Group)):
         return
     ours, theirs = (dict(group.members(None)) for group in (first, second))
@@ -122,12 +124,12 @@ def differences(first: Array | Group, second: Array | Group, terms: Terms) -> It
         a, b = ours.get(path), theirs.get(path)
         if a is None or b is None:
             missing.append(f"{path}/")
-            yield Difference(path, "node", "", _kind(a), _kind(b))
+            yield Difference(path, "node", "", _get_kind(a), _get_kind(b))
         else:
-            yield from _nodes(path, a, b, terms)
+            yield from _compare_nodes(path, a, b, criteria)
 
 
-def _kind(node: _Node | None) -> str | None:
+def _get_kind(node: _Node | None) -> str | None:
     if node is None:
         return None
     if isinstance(node, Unreadable):
@@ -135,46 +137,54 @@ def _kind(node: _Node | None) -> str | None:
     return "array" if isinstance(node, Array) else "group"
 
 
-def _nodes(path: str, first: _Node, second: _Node, terms: Terms) -> Iterator[Difference]:
+def _compare_nodes(
+    path: str, first: _Node, second: _Node, criteria: Criteria
+) -> Iterator[Difference]:
     unreadable = isinstance(first, Unreadable) or isinstance(second, Unreadable)
-    if unreadable or _kind(first) != _kind(second):
-        yield Difference(path, "node", "", _kind(first), _kind(second))
+    if unreadable or _get_kind(first) != _get_kind(second):
+        yield Difference(path, "node", "", _get_kind(first), _get_kind(second))
         return
-    if "attributes" in terms.aspects:
+    if "attributes" in criteria.aspects:
         ours, theirs = first.attrs.asdict(), second.attrs.asdict()
         for name in sorted({*ours, *theirs}):
-            if name not in ours or name not in theirs or not _same(ours[name], theirs[name]):
+            if (
+                name not in ours
+                or name not in theirs
+                or not _is_same_json(ours[name], theirs[name])
+            ):
                 yield Difference(path, "attribute", name, ours.get(name), theirs.get(name))
     if isinstance(first, Array) and isinstance(second, Array):
-        yield from _arrays(path, first, second, terms)
-    elif "storage" in terms.aspects and first.zarr_format != second.zarr_format:
+        yield from _compare_arrays(path, first, second, criteria)
+    elif "storage" in criteria.aspects and first.zarr_format != second.zarr_format:
         forms = first.zarr_format, second.zarr_format
         yield Difference(path, "storage", "format", *forms)
 
 
-def _same(first: Any, second: Any) -> bool:
+def _is_same_json(first: Any, second: Any) -> bool:
     """Tell whether two JSON values are the same; 1, 1.0 and true are not, NaN is."""
     import json
 
     return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
 
 
-def _arrays(path: str, first: Array, second: Array, terms: Terms) -> Iterator[Difference]:
-    for what, describe in (("metadata", _meaning), ("storage", _storage)):
+def _compare_arrays(
+    path: str, first: Array, second: Array, criteria: Criteria
+) -> Iterator[Difference]:
+    for what, describe in (("metadata", _describe_metadata), ("storage", _describe_storage)):
         ours, theirs = describe(first.metadata), describe(second.metadata)
         for name, value in ours.items():
-            if what in terms.aspects and value != theirs[name]:
+            if what in criteria.aspects and value != theirs[name]:
                 yield Difference(path, what, name, value, theirs[name])  # type: ignore[arg-type]
-    if "values" not in terms.aspects:
+    if "values" not in criteria.aspects:
         return
     if first.shape == second.shape:
-        yield from _values(path, first, second, terms)
-    elif "metadata" not in terms.aspects:
+        yield from _compare_values(path, first, second, criteria)
+    elif "metadata" not in criteria.aspects:
         shapes = list(first.shape), list(second.shape)
         yield Difference(path, "metadata", "shape", *shapes)
 
 
-def _meaning(meta: ArrayMeta) -> JSONObject:
+def _describe_metadata(meta: ArrayMeta) -> JSONObject:
     fill = meta.fill_value
     return {
         "shape": list(meta.shape),
@@ -184,7 +194,7 @@ def _meaning(meta: ArrayMeta) -> JSONObject:
     }
 
 
-def _storage(meta: ArrayMeta) -> JSONObject:
+def _describe_storage(meta: ArrayMeta) -> JSONObject:
     return {
         "format": meta.document_format,
         "chunks": list(meta.chunks),
@@ -216,17 +226,23 @@ class _Tally:
             self.at, self.first, self.second = other.at, other.first, other.second
 
 
-def _values(path: str, first: Array, second: Array, terms: Terms) -> Iterator[Difference]:
+def _compare_values(
+    path: str, first: Array, second: Array, criteria: Criteria
+) -> Iterator[Difference]:
     tally = _Tally()
-    alike = _stored_alike(first.metadata, second.metadata)
-    regions = _stored_regions(first, second, terms) if alike else _all_regions(first, second)
+    alike = _has_same_encoding(first.metadata, second.metadata)
+    regions = (
+        _iterate_stored_regions(first, second, criteria)
+        if alike
+        else _iterate_regions(first, second)
+    )
 
-    def compare(region: tuple[slice, ...]) -> tuple[int, _Tally]:
-        return size_of(region), _compare(first, second, region, terms)
+    def compare_region(region: tuple[slice, ...]) -> tuple[int, _Tally]:
+        return count_elements(region), _compare_region(first, second, region, criteria)
 
     with Progress(first.name, first.nbytes or None, "bytes") as bar:
-        for size, found in in_parallel(compare, regions):
-            tally.add(found)
+        for size, part in map_in_parallel(compare_region, regions):
+            tally.add(part)
             bar.add(size * first.itemsize)
     if tally.count:
         assert tally.at is not None
@@ -245,114 +261,132 @@ def _values(path: str, first: Array, second: Array, terms: Terms) -> Iterator[Di
         )
 
 
-def _stored_alike(first: ArrayMeta, second: ArrayMeta) -> bool:
+def _has_same_encoding(first: ArrayMeta, second: ArrayMeta) -> bool:
     """Tell whether equal bytes of chunks at one place are equal values."""
     members = ("data_type", "chunk_grid", "fill_value", "codecs")
     plain = not first.storage_transformers and not second.storage_transformers
     return plain and all(getattr(first, name) == getattr(second, name) for name in members)
 
 
-def _all_regions(first: Array, second: Array) -> Iterator[tuple[slice, ...]]:
+def _iterate_regions(first: Array, second: Array) -> Iterator[tuple[slice, ...]]:
     """Yield boxes that are whole chunks of either array, or of both where these are small."""
-    most = _MOST_BYTES // max(first.itemsize, second.itemsize, 1)
+    max_elements = _REGION_BYTES // max(first.itemsize, second.itemsize, 1)
     pairs = list(zip(first.metadata.chunk_cuts, second.metadata.chunk_cuts, strict=True))
     joint = tuple(max(a.longest, b.longest) for a, b in pairs)
     size = 1
     for length in joint:
         size *= length
-    cuts = [Cuts(((length, 1),)) for length in joint] if size <= most else [a for a, _ in pairs]
-    yield from boxes(tuple(slice(0, length) for length in first.shape), cuts, most)
+    cuts = (
+        [Cuts(((length, 1),)) for length in joint]
+        if size <= max_elements
+        else [a for a, _ in pairs]
+    )
+    yield from split_region(tuple(slice(0, length) for length in first.shape), cuts, max_elements)
 
 
-def _stored_regions(first: Array, second: Array, terms: Terms) -> Iterator[tuple[slice, ...]]:
+def _iterate_stored_regions(
+    first: Array, second: Array, criteria: Criteria
+) -> Iterator[tuple[slice, ...]]:
     """Yield boxes of the chunks that are stored with different bytes."""
     meta = first.metadata
-    most = _MOST_BYTES // max(first.itemsize, 1)
-    by_bytes = terms.equal_nan or first.dtype.kind in "iubSU"
-    places = [(array._store, _keys(array)) for array in (first, second)]
+    max_elements = _REGION_BYTES // max(first.itemsize, 1)
+    by_bytes = criteria.equal_nan or first.dtype.kind in "iubSU"
+    chunk_keys = [(array._store, _list_chunk_keys(array)) for array in (first, second)]
 
     def differs(cell: Shape) -> bool:
-        keys = [(store, found.get(cell)) for store, found in places]
+        keys = [(store, keys_by_cell.get(cell)) for store, keys_by_cell in chunk_keys]
         values = [None if key is None else store.get(key) for store, key in keys]
         return not by_bytes or values[0] is None or values[0] != values[1]
 
-    cells = sorted({*places[0][1], *places[1][1]})
-    for cell, answer in zip(cells, in_parallel(differs, cells), strict=True):
+    cells = sorted({*chunk_keys[0][1], *chunk_keys[1][1]})
+    for cell, answer in zip(cells, map_in_parallel(differs, cells), strict=True):
         if answer:
-            yield from boxes(region_of(meta, cell), meta.chunk_cuts, most)
+            yield from split_region(get_chunk_region(meta, cell), meta.chunk_cuts, max_elements)
 
 
-def _keys(array: Array) -> dict[Shape, str]:
+def _list_chunk_keys(array: Array) -> dict[Shape, str]:
     """Return the keys of the stored chunks inside of an array, by their places in the grid."""
     meta = array.metadata
-    found: dict[Shape, str] = {}
+    keys_by_cell: dict[Shape, str] = {}
     for key in run_flow(measure.list_keys(array.path), array._store):
         cell = meta.chunk_key_encoding.decode(key, meta.rank)
         if cell is not None and all(a < b for a, b in zip(cell, meta.grid_shape, strict=True)):
-            found[cell] = join(array.path, key)
-    return found
+            keys_by_cell[cell] = join(array.path, key)
+    return keys_by_cell
 
 
-def _compare(first: Array, second: Array, region: tuple[slice, ...], terms: Terms) -> _Tally:
+def _compare_region(
+    first: Array, second: Array, region: tuple[slice, ...], criteria: Criteria
+) -> _Tally:
     ours, theirs = np.asarray(first[region]), np.asarray(second[region])
-    unequal = _unequal(ours, theirs, terms)
+    unequal = _find_unequal(ours, theirs, criteria)
     count = int(np.count_nonzero(unequal))
     if not count:
         return _Tally()
-    at = tuple(int(places[0]) for places in np.nonzero(unequal)) if unequal.ndim else ()
+    first_index = tuple(int(indices[0]) for indices in np.nonzero(unequal)) if unequal.ndim else ()
     largest = None
-    if ours.dtype.kind in _NUMBERS and theirs.dtype.kind in _NUMBERS:
+    if ours.dtype.kind in _NUMBER_KINDS and theirs.dtype.kind in _NUMBER_KINDS:
         with np.errstate(all="ignore"):
-            apart = _apart(ours[unequal], theirs[unequal])
-        finite = apart[np.isfinite(apart)]
+            distance = _get_distance(ours[unequal], theirs[unequal])
+        finite = distance[np.isfinite(distance)]
         largest = float(finite.max()) if finite.size else None
-    place = tuple(part.start + here for part, here in zip(region, at, strict=True))
-    return _Tally(count, largest, place, _plain(ours[at]), _plain(theirs[at]))
+    position = tuple(part.start + offset for part, offset in zip(region, first_index, strict=True))
+    return _Tally(
+        count, largest, position, _to_json(ours[first_index]), _to_json(theirs[first_index])
+    )
 
 
-_NUMBERS: Final = "iufcb"
+_NUMBER_KINDS: Final = "iufcb"
 
 
-def _unequal(ours: npt.NDArray[Any], theirs: npt.NDArray[Any], terms: Terms) -> npt.NDArray[Any]:
+def _find_unequal(
+    ours: npt.NDArray[Any], theirs: npt.NDArray[Any], criteria: Criteria
+) -> npt.NDArray[Any]:
     """Return where two arrays of one shape differ."""
     if ours.dtype.names is not None and ours.dtype.names == theirs.dtype.names:
-        found = np.zeros(ours.shape, bool)
+        unequal = np.zeros(ours.shape, bool)
         for name in ours.dtype.names:
-            part = _unequal(ours[name], theirs[name], terms)
-            found |= part.reshape(*found.shape, -1).any(axis=-1)
-        return found
+            part = _find_unequal(ours[name], theirs[name], criteria)
+            unequal |= part.reshape(*unequal.shape, -1).any(axis=-1)
+        return unequal
     if ours.dtype.hasobject or theirs.dtype.hasobject:
         pairs = zip(ours.ravel(), theirs.ravel(), strict=True)
-        items = (not _equal_items(a, b, terms) for a, b in pairs)
+        items = (not _is_equal_item(a, b, criteria) for a, b in pairs)
         return np.fromiter(items, bool, ours.size).reshape(ours.shape)
     with np.errstate(all="ignore"):
-        found = np.asarray(ours != theirs)
-        if terms.equal_nan:
-            found &= ~np.asarray((ours != ours) & (theirs != theirs))  # noqa: PLR0124 (NaN is)
-        if not terms.exact and ours.dtype.kind in _NUMBERS and theirs.dtype.kind in _NUMBERS:
-            near = _apart(ours, theirs) <= terms.atol + terms.rtol * np.abs(theirs.astype(_WIDE))
-            found &= ~near
-    return found
+        unequal = np.asarray(ours != theirs)
+        if criteria.equal_nan:
+            unequal &= ~np.asarray((ours != ours) & (theirs != theirs))  # noqa: PLR0124 (NaN is)
+        if (
+            not criteria.is_exact
+            and ours.dtype.kind in _NUMBER_KINDS
+            and theirs.dtype.kind in _NUMBER_KINDS
+        ):
+            is_close = _get_distance(ours, theirs) <= criteria.atol + criteria.rtol * np.abs(
+                theirs.astype(_WIDE)
+            )
+            unequal &= ~is_close
+    return unequal
 
 
 _WIDE: Final = np.longdouble
 
 
-def _apart(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _get_distance(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return how far numbers are apart; integers of 64 bits are not rounded."""
     wide = np.clongdouble if "c" in ours.dtype.kind + theirs.dtype.kind else _WIDE
     return np.abs(ours.astype(wide) - theirs.astype(wide))
 
 
-def _equal_items(a: Any, b: Any, terms: Terms) -> bool:
+def _is_equal_item(a: Any, b: Any, criteria: Criteria) -> bool:
     """Tell whether two elements that are any objects are equal."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         left, right = np.asarray(a), np.asarray(b)
-        return left.shape == right.shape and not _unequal(left, right, terms).any()
-    return bool(a == b) or (terms.equal_nan and bool(a != a) and bool(b != b))  # noqa: PLR0124
+        return left.shape == right.shape and not _find_unequal(left, right, criteria).any()
+    return bool(a == b) or (criteria.equal_nan and bool(a != a) and bool(b != b))  # noqa: PLR0124
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     """Return an element as JSON can have it, or as text."""
     item = value.item() if isinstance(value, np.generic) else value
     finite = isinstance(item, float) and np.isfinite(item)

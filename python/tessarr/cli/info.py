@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tessarr.array import Array
-from tessarr.cli.node_argument import add_json, add_node, node_at
-from tessarr.cli.output import as_json, table
+from tessarr.cli.node_argument import add_json_option, add_node_argument, open_node_argument
+from tessarr.cli.output import format_json, format_table
 from tessarr.node.info import format_axis, format_size
 
 if TYPE_CHECKING:
@@ -25,33 +25,33 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="describe an array or a group",
         description="Describe an array or a group: shape, data type, chunks, codecs, sizes.",
     )
-    add_node(parser)
-    add_json(parser)
+    add_node_argument(parser)
+    add_json_option(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    node = node_at(arguments.path, arguments.node)
+    node = open_node_argument(arguments.path, arguments.node)
     if arguments.json:
-        print(as_json(node.info.asdict()))
+        print(format_json(node.info.asdict()))
     elif isinstance(node, Array):
-        print(table(_array_rows(node.info)))
+        print(format_table(_list_array_rows(node.info)))
     else:
-        print(table(_group_rows(node.info)))
+        print(format_table(_list_group_rows(node.info)))
     return 0
 
 
-def _array_rows(info: ArrayInfo) -> list[tuple[str, str]]:
+def _list_array_rows(info: ArrayInfo) -> list[tuple[str, str]]:
     meta = info.meta
     rows = [
         ("type", f"array, format {meta.document_format}"),
         ("path", info.name),
-        ("shape", _lengths(meta.shape)),
+        ("shape", _format_lengths(meta.shape)),
         ("data type", str(meta.data_type.numpy)),
-        ("chunks", _lengths(meta.chunks)),
+        ("chunks", _format_lengths(meta.chunks)),
     ]
     if meta.shards is not None:
-        rows.append(("shards", _lengths(meta.shards)))
+        rows.append(("shards", _format_lengths(meta.shards)))
     if meta.dimension_names:
         rows.append(("dimensions", ", ".join(name or "–" for name in meta.dimension_names)))
     rows += [
@@ -64,23 +64,23 @@ def _array_rows(info: ArrayInfo) -> list[tuple[str, str]]:
     share = 100 * info.stored_chunk_count / info.chunk_count if info.chunk_count else 0
     rows += [
         ("store", info.store),
-        ("size", _bytes(info.size_bytes)),
-        ("stored", _bytes(info.stored_bytes)),
+        ("size", _format_bytes(info.size_bytes)),
+        ("stored", _format_bytes(info.stored_bytes)),
         ("ratio", f"{info.ratio:.1f}"),
         ("initialised", f"{info.stored_chunk_count} of {info.chunk_count} chunks ({share:.0f} %)"),
     ]
     return rows
 
 
-def _group_rows(info: GroupInfo) -> list[tuple[str, str]]:
+def _list_group_rows(info: GroupInfo) -> list[tuple[str, str]]:
     rows = [
         ("type", f"group, format {info.meta.zarr_format}"),
         ("path", info.name),
-        ("arrays", _names(info.arrays)),
-        ("groups", _names(info.groups)),
+        ("arrays", _format_names(info.arrays)),
+        ("groups", _format_names(info.groups)),
     ]
     if info.unreadable:
-        rows.append(("unreadable", _names(info.unreadable)))
+        rows.append(("unreadable", _format_names(info.unreadable)))
     if info.consolidated:
         rows.append(("consolidated", "yes"))
     if info.meta.attributes:
@@ -89,15 +89,15 @@ def _group_rows(info: GroupInfo) -> list[tuple[str, str]]:
     return rows
 
 
-def _names(names: tuple[str, ...]) -> str:
+def _format_names(names: tuple[str, ...]) -> str:
     return f"{len(names)}: {', '.join(names)}" if names else "0"
 
 
-def _lengths(lengths: ChunkLengths) -> str:
+def _format_lengths(lengths: ChunkLengths) -> str:
     return " × ".join(map(format_axis, lengths)) or "() – a single element"
 
 
-def _bytes(size_bytes: int) -> str:
+def _format_bytes(size_bytes: int) -> str:
     if size_bytes < 1024:
         return f"{size_bytes} bytes"
     return f"{format_size(size_bytes)} ({size_bytes:,} bytes)"

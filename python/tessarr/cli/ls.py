@@ -6,8 +6,13 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from tessarr.array import Array
-from tessarr.cli.node_argument import add_json, add_node, node_at, store_at
-from tessarr.cli.output import as_json, columns
+from tessarr.cli.node_argument import (
+    add_json_option,
+    add_node_argument,
+    locate_argument,
+    open_node_argument,
+)
+from tessarr.cli.output import format_columns, format_json
 from tessarr.flow import measure
 from tessarr.flow.run import run_flow
 from tessarr.group import Group
@@ -29,38 +34,38 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="List the members of a group, one name a line. An array is listed as itself. "
         "A member that cannot be read is listed, and counted in a message.",
     )
-    add_node(parser)
+    add_node_argument(parser)
     parser.add_argument("-R", "--recursive", action="store_true", help="all that is below")
     parser.add_argument("-l", "--long", action="store_true", help="kind, data type, shape, chunks")
     parser.add_argument("-s", "--size", action="store_true", help="also what is stored, in bytes")
     parser.add_argument("--keys", action="store_true", help="the keys in the store, with -s sizes")
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.keys:
-        return _keys(arguments)
-    node = node_at(arguments.path, arguments.node)
+        return _list_keys(arguments)
+    node = open_node_argument(arguments.path, arguments.node)
     if isinstance(node, Group):
-        found = list(node.members(None if arguments.recursive else 0))
+        nodes = list(node.members(None if arguments.recursive else 0))
     else:
-        found = [(node.basename or arguments.path, node)]
-    members = [_member(name, member, size=arguments.size) for name, member in found]
+        nodes = [(node.basename or arguments.path, node)]
+    members = [_describe_member(name, member, size=arguments.size) for name, member in nodes]
     if arguments.json:
-        print(as_json(members))
+        print(format_json(members))
     elif arguments.long or arguments.size:
-        print(columns([_row(member, long=arguments.long) for member in members]))
+        print(format_columns([_format_row(member, long=arguments.long) for member in members]))
     else:
         for member in members:
             print(member["name"])
-    bad = sum(member["kind"] == "unreadable" for member in members)
-    if bad:
-        sys.stderr.write(f"tessarr: {bad} of {len(members)} nodes cannot be read\n")
+    unreadable = sum(member["kind"] == "unreadable" for member in members)
+    if unreadable:
+        sys.stderr.write(f"tessarr: {unreadable} of {len(members)} nodes cannot be read\n")
     return 0
 
 
-def _member(name: str, node: Array | Group | Unreadable, *, size: bool) -> dict[str, Any]:
+def _describe_member(name: str, node: Array | Group | Unreadable, *, size: bool) -> dict[str, Any]:
     if not isinstance(node, Array | Group):
         return {"name": name, "kind": "unreadable", "message": str(node.error)}
     member: dict[str, Any] = {"name": name, "zarr_format": node.zarr_format}
@@ -83,7 +88,7 @@ def _member(name: str, node: Array | Group | Unreadable, *, size: bool) -> dict[
     return member
 
 
-def _row(member: dict[str, Any], *, long: bool) -> list[str]:
+def _format_row(member: dict[str, Any], *, long: bool) -> list[str]:
     sizes = []
     if "stored_bytes" in member:
         sizes = [f">{format_size(member['stored_bytes'])}"]
@@ -94,27 +99,27 @@ def _row(member: dict[str, Any], *, long: bool) -> list[str]:
     words = [member["kind"], "", "", ""]
     if member["kind"] == "array":
         lengths = [
-            " × ".join(map(format_axis, member[what] or ())) for what in ("chunks", "shards")
+            " × ".join(map(format_axis, member[name] or ())) for name in ("chunks", "shards")
         ]
-        within = f" in {lengths[1]}" if lengths[1] else ""
+        shards = f" in {lengths[1]}" if lengths[1] else ""
         shape = " × ".join(map(str, member["shape"])) or "()"
-        words = ["array", member["data_type"], shape, f"[{lengths[0]}{within}]"]
+        words = ["array", member["data_type"], shape, f"[{lengths[0]}{shards}]"]
     return [*words, *(sizes or [""]), member["name"]]
 
 
-def _keys(arguments: argparse.Namespace) -> int:
-    store, path = store_at(arguments.path, arguments.node)
-    found = run_flow(measure.list_keys(path), store)
-    if not found:
-        node_at(arguments.path, arguments.node)  # an error, if there is nothing at all
-    below = f"{path}/" if path else ""
-    sizes = [store.size(below + key) for key in found] if arguments.size else []
+def _list_keys(arguments: argparse.Namespace) -> int:
+    store, path = locate_argument(arguments.path, arguments.node)
+    keys = run_flow(measure.list_keys(path), store)
+    if not keys:
+        open_node_argument(arguments.path, arguments.node)  # an error, if there is nothing at all
+    prefix = f"{path}/" if path else ""
+    sizes = [store.size(prefix + key) for key in keys] if arguments.size else []
     if arguments.json:
-        print(as_json(dict(zip(found, sizes, strict=True)) if arguments.size else found))
+        print(format_json(dict(zip(keys, sizes, strict=True)) if arguments.size else keys))
     elif arguments.size:
-        for size, key in zip(sizes, found, strict=True):
+        for size, key in zip(sizes, keys, strict=True):
             print(f"{'?' if size is None else size:>12}  {key}")
     else:
-        for key in found:
+        for key in keys:
             print(key)
     return 0

@@ -32,25 +32,37 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.store.resolve import Mode
 
-__all__ = ["PLACE", "add_json", "add_node", "array_at", "node_at", "place", "store_at"]
+__all__ = [
+    "LOCATION_HELP",
+    "add_json_option",
+    "add_node_argument",
+    "locate_argument",
+    "open_array_argument",
+    "open_node_argument",
+    "split_location",
+]
 
-PLACE: Final = "a folder, a file or a URL, also of a node inside of it: data.zarr/a/b"
+LOCATION_HELP: Final = "a folder, a file or a URL, also of a node inside of it: data.zarr/a/b"
 
-_GROUPS: Final = ("zarr.json", ".zgroup")
+_GROUP_DOCUMENTS: Final = ("zarr.json", ".zgroup")
 
 
-def add_node(parser: argparse.ArgumentParser, what: str = "") -> None:
+def add_node_argument(parser: argparse.ArgumentParser, purpose: str = "") -> None:
     """Add the arguments that name a node."""
-    parser.add_argument("path", metavar="PATH", help=(f"{what}: " if what else "") + PLACE)
+    parser.add_argument(
+        "path", metavar="PATH", help=(f"{purpose}: " if purpose else "") + LOCATION_HELP
+    )
     parser.add_argument("--node", metavar="NAME", help="the path of a node inside of PATH")
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
+def add_json_option(parser: argparse.ArgumentParser) -> None:
     """Add the option that asks for JSON."""
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def place(text: str, node: str | None = None, *, far: bool = False) -> tuple[str, str]:
+def split_location(
+    text: str, node: str | None = None, *, search_above: bool = False
+) -> tuple[str, str]:
     """Return the hierarchy that is meant, and the path of the node in it.
 
     Parameters
@@ -65,40 +77,40 @@ def place(text: str, node: str | None = None, *, far: bool = False) -> tuple[str
 
     Examples
     --------
-    >>> place("memory://name/a", "b")
+    >>> split_location("memory://name/a", "b")
     ('memory://name/a', 'b')
     """
     below = (node or "").strip("/")
     if is_url(text):
         parts = urlsplit(text) if text.lower().startswith("file:") else None
         if parts is not None and parts.netloc in {"", "localhost"}:
-            root, above = _split(unquote(parts.path, errors="surrogateescape"))
+            root, above = _split_path(unquote(parts.path, errors="surrogateescape"))
         else:
-            root, above = _climbed(text) if far else (text, "")
+            root, above = _split_url(text) if search_above else (text, "")
         return (root if above else text), join(above, below) if below else above
-    root, above = _split(str(expand_user(text)))
+    root, above = _split_path(str(expand_user(text)))
     return root, join(above, below) if below else above
 
 
-def _split(text: str) -> tuple[str, str]:
+def _split_path(text: str) -> tuple[str, str]:
     """Split the path of a node into that of its hierarchy and the rest."""
-    whole = Path(os.path.abspath(text))  # noqa: PTH100 (a link stays where it is)
-    root = next((folder for folder in (whole, *whole.parents) if folder.exists()), whole)
+    target = Path(os.path.abspath(text))  # noqa: PTH100 (a link stays where it is)
+    root = next((folder for folder in (target, *target.parents) if folder.exists()), target)
     if root.is_dir():
         # Of what does not exist the folder above has to be a node: others are no business of it.
         if not _is_node(root):
             return text, ""
         while root.parent != root and _is_group(root.parent):
             root = root.parent
-    if root == whole:
+    if root == target:
         return text, ""
-    above = whole.relative_to(root).parts
-    given = Path(text)
-    short = given.parents[len(above) - 1] if len(given.parts) > len(above) else root
-    return str(short), "/".join(above)
+    above = target.relative_to(root).parts
+    location = Path(text)
+    prefix = location.parents[len(above) - 1] if len(location.parts) > len(above) else root
+    return str(prefix), "/".join(above)
 
 
-def _climbed(url: str) -> tuple[str, str]:
+def _split_url(url: str) -> tuple[str, str]:
     """Split the URL of a node into that of its hierarchy and the rest."""
     root = url.rstrip("/")
     names: list[str] = []
@@ -107,8 +119,8 @@ def _climbed(url: str) -> tuple[str, str]:
         if not above.partition("://")[2]:
             break
         try:
-            store, at = locate_node(above, "r", None)
-            if not isinstance(run_flow(open_flow.find_node(at), store), GroupMeta):
+            store, path = locate_node(above, "r", None)
+            if not isinstance(run_flow(open_flow.find_node(path), store), GroupMeta):
                 break
         except Exception:  # noqa: BLE001 (file systems raise what they like; it is no hierarchy)
             break
@@ -118,20 +130,22 @@ def _climbed(url: str) -> tuple[str, str]:
 
 
 def _is_group(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in _GROUPS)
+    return any((folder / name).is_file() for name in _GROUP_DOCUMENTS)
 
 
 def _is_node(folder: Path) -> bool:
     return _is_group(folder) or (folder / ".zarray").is_file()
 
 
-def store_at(text: str, node: str | None = None, mode: Mode = "r") -> tuple[Store, str]:
+def locate_argument(text: str, node: str | None = None, mode: Mode = "r") -> tuple[Store, str]:
     """Return the store that is meant, and the path of the node in it; nothing is opened."""
-    root, path = place(text, node, far=mode != "r")
+    root, path = split_location(text, node, search_above=mode != "r")
     return locate_node(root, mode, path)
 
 
-def node_at(text: str, node: str | None = None, mode: Mode = "r", **settings: Any) -> Array | Group:
+def open_node_argument(
+    text: str, node: str | None = None, mode: Mode = "r", **settings: Any
+) -> Array | Group:
     """Open the node that is meant, which has to exist.
 
     Raises
@@ -139,73 +153,78 @@ def node_at(text: str, node: str | None = None, mode: Mode = "r", **settings: An
     NotFoundError
         With the names that are like the wrong one.
     """
-    root, path = place(text, node, far=mode != "r")
+    root, path = split_location(text, node, search_above=mode != "r")
     try:
         return open_node(root, mode, path=path, **settings)
     except NotFoundError as error:
-        hint = _hint(*place(text, node, far=True))
+        hint = _suggest_node(*split_location(text, node, search_above=True))
         if not hint:
             raise
         message = f"{error.message.partition(BELOW)[0]}{hint}"
         raise NotFoundError(message, kind=error.kind, path=error.path) from error
 
 
-def array_at(text: str, node: str | None = None, mode: Mode = "r") -> Array:
+def open_array_argument(text: str, node: str | None = None, mode: Mode = "r") -> Array:
     """Open the array that is meant, which has to exist."""
-    found = node_at(text, node, mode)
-    if isinstance(found, Array):
-        return found
-    arrays = [name for name, _ in found.arrays()]
-    hint = f"; arrays in it are {_listed(arrays)}" if arrays else ""
+    opened = open_node_argument(text, node, mode)
+    if isinstance(opened, Array):
+        return opened
+    arrays = [name for name, _ in opened.arrays()]
+    hint = f"; arrays in it are {_format_names(arrays)}" if arrays else ""
     raise ArgumentError(f"{text!r} is a group, and an array is needed{hint}")
 
 
-def _hint(root: str, path: str) -> str:
+def _suggest_node(root: str, path: str) -> str:
     """Return what may have been meant, where there is no node."""
     try:
         if not is_url(root) and not Path(root).exists():
             folder = Path(root).absolute().parent
-            names = sorted(found.name for found in folder.iterdir()) if folder.is_dir() else []
-            return _alike(Path(root).name, names, str(Path(root).parent / "x")[:-1])
-        store, at = locate_node(root, "r", None)
-        parent = run_flow(open_flow.find_node(at), store)
+            names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+            return _suggest_names(Path(root).name, names, str(Path(root).parent / "x")[:-1])
+        store, path_in_store = locate_node(root, "r", None)
+        parent = run_flow(open_flow.find_node(path_in_store), store)
         if parent is None and not path and not is_url(root):
-            return _inside(Path(root))
+            return _suggest_nodes_inside(Path(root))
         for name in path.split("/") if path else ():
-            if parent is None or not isinstance(group := _bound(parent, store, at), Group):
+            if parent is None or not isinstance(
+                group := _bind_node(parent, store, path_in_store), Group
+            ):
                 return ""
-            child = run_flow(open_flow.find_node(join(at, name)), store)
+            child = run_flow(open_flow.find_node(join(path_in_store, name)), store)
             if child is None:
                 where = f"{group.path}/" if group.path else ""
-                return _alike(name, list(group), where) or f"; it has {_listed(list(group))}"
-            parent, at = child, join(at, name)
+                return (
+                    _suggest_names(name, list(group), where)
+                    or f"; it has {_format_names(list(group))}"
+                )
+            parent, path_in_store = child, join(path_in_store, name)
     except (TessarrError, OSError):
         return ""  # the hint is no reason for another error
     return ""
 
 
-def _inside(folder: Path) -> str:
+def _suggest_nodes_inside(folder: Path) -> str:
     """Return what a folder has that was meant, perhaps, in place of the folder."""
     if not folder.is_dir():
         return ""
-    found = [
-        str(inside)
-        for inside in sorted(folder.iterdir())
-        if (inside.is_dir() and _is_node(inside)) or inside.suffix in {".zip", ".ozx", ".zarr"}
+    nodes = [
+        str(entry)
+        for entry in sorted(folder.iterdir())
+        if (entry.is_dir() and _is_node(entry)) or entry.suffix in {".zip", ".ozx", ".zarr"}
     ]
-    return f"; in this folder there are {_listed(found)}" if found else ""
+    return f"; in this folder there are {_format_names(nodes)}" if nodes else ""
 
 
-def _bound(meta: NodeMeta, store: Store, at: str) -> Array | Group:
+def _bind_node(meta: NodeMeta, store: Store, path: str) -> Array | Group:
     from tessarr.group import bind_node
 
-    return bind_node(meta, store, at, read_only=True)
+    return bind_node(meta, store, path, read_only=True)
 
 
-def _alike(name: str, names: list[str], prefix: str) -> str:
+def _suggest_names(name: str, names: list[str], prefix: str) -> str:
     return did_you_mean(name, names, count=3, prefix="" if prefix == "./" else prefix)
 
 
-def _listed(names: list[str]) -> str:
+def _format_names(names: list[str]) -> str:
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
     return ", ".join(map(repr, names[:8])) + more if names else "no members"

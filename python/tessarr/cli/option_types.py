@@ -11,10 +11,10 @@ from tessarr.format.suggestions import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Words", "as_options", "size_of_text"]
+__all__ = ["ChoiceList", "format_options", "parse_size"]
 
 
-class Words:
+class ChoiceList:
     """The type of an option that takes some of a few words, with commas between.
 
     Parameters
@@ -24,7 +24,7 @@ class Words:
 
     Examples
     --------
-    >>> Words(["values", "storage"])("values,storage")
+    >>> ChoiceList(["values", "storage"])("values,storage")
     ['values', 'storage']
     """
 
@@ -32,15 +32,15 @@ class Words:
         self.choices = tuple(choices)
 
     def __call__(self, text: str) -> list[str]:
-        found = [word.strip() for word in text.split(",") if word.strip()]
-        for word in found:
+        words = [word.strip() for word in text.split(",") if word.strip()]
+        for word in words:
             if word not in self.choices:
                 hint = did_you_mean(word, self.choices) or f"; {', '.join(self.choices)}"
                 raise ArgumentTypeError(f"there is no {word!r}{hint}")
-        return found
+        return words
 
 
-def as_options(text: str, options: Iterable[str]) -> str:
+def format_options(text: str, options: Iterable[str]) -> str:
     """Return a message with keywords of Python as the options that they are in a shell.
 
     Parameters
@@ -52,30 +52,30 @@ def as_options(text: str, options: Iterable[str]) -> str:
 
     Examples
     --------
-    >>> as_options("give move_chunks=True, or mode='r'", ["--move-chunks"])
+    >>> format_options("give move_chunks=True, or mode='r'", ["--move-chunks"])
     "give --move-chunks, or mode='r'"
     """
     known = set(options)
 
-    def option(found: re.Match[str]) -> str:
-        name = "--" + found[1].replace("_", "-")
-        return name if name in known else found[0]
+    def replace_keyword(match: re.Match[str]) -> str:
+        name = "--" + match[1].replace("_", "-")
+        return name if name in known else match[0]
 
-    return re.sub(r"\b([a-z_]+)=True\b", option, text)
+    return re.sub(r"\b([a-z_]+)=True\b", replace_keyword, text)
 
 
-def size_of_text(text: str) -> int:
+def parse_size(text: str) -> int:
     """Return a number of bytes, as an option takes it.
 
     Examples
     --------
-    >>> size_of_text("512K"), size_of_text("1.5 GiB"), size_of_text("64mb"), size_of_text("1000")
+    >>> parse_size("512K"), parse_size("1.5 GiB"), parse_size("64mb"), parse_size("1000")
     (524288, 1610612736, 67108864, 1000)
     """
-    bare = text.strip().lower().removesuffix("b").removesuffix("i").rstrip()
-    unit = bare[-1:] if bare[-1:] in "kmgt" else ""
+    number = text.strip().lower().removesuffix("b").removesuffix("i").rstrip()
+    unit = number[-1:] if number[-1:] in "kmgt" else ""
     try:
-        size = int(float(bare.removesuffix(unit)) * 1024 ** " kmgt".index(unit or " "))
+        size = int(float(number.removesuffix(unit)) * 1024 ** " kmgt".index(unit or " "))
     except (ValueError, OverflowError):
         size = 0
     if size < 1:

@@ -15,41 +15,49 @@ from typing import Any, Final, Literal, Self, TextIO, TypeVar
 
 from tessarr.node.info import format_size
 
-__all__ = ["Progress", "as_json", "columns", "duration", "progress", "say", "table"]
+__all__ = [
+    "Progress",
+    "format_columns",
+    "format_duration",
+    "format_json",
+    "format_table",
+    "print_line",
+    "track_progress",
+]
 
 T = TypeVar("T")
 
 _WIDTH: Final = 24
-_REDRAWN_S: Final = 0.1
+_REDRAW_S: Final = 0.1
 _RATE_S: Final = 10.0
 """The rate that is shown is that of the last seconds: work slows down and speeds up."""
 
 
-def table(rows: Sequence[tuple[str, str]]) -> str:
+def format_table(rows: Sequence[tuple[str, str]]) -> str:
     """Return rows of two columns; a name that repeats is written once.
 
     Examples
     --------
-    >>> print(table([("shape", "3 × 4"), ("codec", "a"), ("codec", "b")]))
+    >>> print(format_table([("shape", "3 × 4"), ("codec", "a"), ("codec", "b")]))
     shape  3 × 4
     codec  a
            b
     """
     width = max(len(name) for name, _ in rows)
     lines = []
-    before = None
+    previous = None
     for name, value in rows:
-        lines.append(f"{'' if name == before else name:<{width}}  {value}")
-        before = name
+        lines.append(f"{'' if name == previous else name:<{width}}  {value}")
+        previous = name
     return "\n".join(lines)
 
 
-def columns(rows: Sequence[Sequence[str]]) -> str:
+def format_columns(rows: Sequence[Sequence[str]]) -> str:
     """Return rows of any number of columns; a word that begins with ">" stands at the right.
 
     Examples
     --------
-    >>> print(columns([("name", ">size"), ("a", ">5"), ("long name", ">12345")]))
+    >>> print(format_columns([("name", ">size"), ("a", ">5"), ("long name", ">12345")]))
     name        size
     a              5
     long name  12345
@@ -69,12 +77,12 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def as_json(value: object) -> str:
+def format_json(value: object) -> str:
     """Return a value as JSON for programs to read; numbers that JSON lacks are text.
 
     Examples
     --------
-    >>> as_json([float("nan"), 1.0]).split()
+    >>> format_json([float("nan"), 1.0]).split()
     ['[', '"NaN",', '1.0', ']']
     """
     encoding = getattr(sys.stdout, "encoding", None) or "ascii"
@@ -82,24 +90,24 @@ def as_json(value: object) -> str:
     try:
         return json.dumps(value, indent=2, ensure_ascii=escaped, allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(value), indent=2, ensure_ascii=escaped)
+        return json.dumps(_replace_non_finite(value), indent=2, ensure_ascii=escaped)
 
 
-def _finite(value: Any) -> Any:
+def _replace_non_finite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
+        return {name: _replace_non_finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_replace_non_finite(item) for item in value]
     # What the token of Python's own JSON is, as text.
     return json.dumps(value) if isinstance(value, float) and not isfinite(value) else value
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a time to read.
 
     Examples
     --------
-    >>> duration(0.25), duration(7.2), duration(75), duration(3725)
+    >>> format_duration(0.25), format_duration(7.2), format_duration(75), format_duration(3725)
     ('0.2 s', '7 s', '1:15 min', '1:02 h')
     """
     if seconds < 2:
@@ -116,7 +124,7 @@ _bars: list[Progress] = []
 """The bars that are drawn now."""
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Print a line now, also while a bar is drawn."""
     for bar in _bars:
         bar.clear()
@@ -155,25 +163,25 @@ class Progress:
     ) -> None:
         self._label = label
         self._total = total
-        self._bytes = unit == "bytes"
+        self._shows_bytes = unit == "bytes"
         self._stream: TextIO = sys.stderr if stream is None else stream
-        self._live = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._is_terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
         self._done = 0
-        self._drawn = float("-inf")
-        self._past: deque[tuple[float, int]] = deque()
+        self._drawn_s = float("-inf")
+        self._samples: deque[tuple[float, int]] = deque()
         self._lock = threading.Lock()
-        self._full, self._rest = ("█", "░") if _shows(self._stream, "█░") else ("#", "-")
+        self._full, self._rest = ("█", "░") if _can_encode(self._stream, "█░") else ("#", "-")
 
     def __enter__(self) -> Self:
-        if self._live:
+        if self._is_terminal:
             _bars.append(self)
-        self._past.append((monotonic(), 0))
+        self._samples.append((monotonic(), 0))
         self._draw()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.clear()
-        if self._live:
+        if self._is_terminal:
             _bars.remove(self)
 
     def add(self, amount: int = 1) -> None:
@@ -191,46 +199,46 @@ class Progress:
 
     def clear(self) -> None:
         """Take the bar off the terminal; it comes back with the next progress."""
-        if self._live:
-            self._drawn = float("-inf")
+        if self._is_terminal:
+            self._drawn_s = float("-inf")
             self._stream.write("\r\x1b[K")
             self._stream.flush()
 
     def _draw(self) -> None:
         now = monotonic()
-        if not self._live or (now - self._drawn < _REDRAWN_S and self._done != self._total):
+        if not self._is_terminal or (now - self._drawn_s < _REDRAW_S and self._done != self._total):
             return
-        self._drawn = now
-        self._past.append((now, self._done))
-        while len(self._past) > 2 and now - self._past[1][0] > _RATE_S:
-            self._past.popleft()
+        self._drawn_s = now
+        self._samples.append((now, self._done))
+        while len(self._samples) > 2 and now - self._samples[1][0] > _RATE_S:
+            self._samples.popleft()
         width = shutil.get_terminal_size().columns - 1
-        self._stream.write(f"\r{self._line()[:width]}\x1b[K")
+        self._stream.write(f"\r{self._format_line()[:width]}\x1b[K")
         self._stream.flush()
 
-    def _line(self) -> str:
-        begun, before = self._past[0]
-        seconds = self._past[-1][0] - begun
-        rate = (self._done - before) / seconds if seconds > 0 else 0.0
-        parts = [self._amount(self._done)]
+    def _format_line(self) -> str:
+        first_s, first_done = self._samples[0]
+        seconds = self._samples[-1][0] - first_s
+        rate = (self._done - first_done) / seconds if seconds > 0 else 0.0
+        parts = [self._format_amount(self._done)]
         if self._total is not None:
-            full = _WIDTH * min(self._done, self._total) // max(self._total, 1)
-            bar = self._full * full + self._rest * (_WIDTH - full)
+            filled = _WIDTH * min(self._done, self._total) // max(self._total, 1)
+            bar = self._full * filled + self._rest * (_WIDTH - filled)
             share = 100 * self._done // max(self._total, 1)
-            parts = [f"{bar} {share:3d} %", f"{parts[0]} of {self._amount(self._total)}"]
+            parts = [f"{bar} {share:3d} %", f"{parts[0]} of {self._format_amount(self._total)}"]
         if rate > 0:
-            parts.append(
-                f"{self._amount(round(rate)) if self._bytes or rate > 99 else f'{rate:.2g}'}/s"
-            )
+            is_whole = self._shows_bytes or rate > 99
+            amount = self._format_amount(round(rate)) if is_whole else f"{rate:.2g}"
+            parts.append(f"{amount}/s")
             if self._total is not None and self._done < self._total:
-                parts.append(f"{duration((self._total - self._done) / rate)} left")
+                parts.append(f"{format_duration((self._total - self._done) / rate)} left")
         return "  ".join([self._label, *parts])
 
-    def _amount(self, amount: int) -> str:
-        return format_size(amount) if self._bytes else f"{amount:,}"
+    def _format_amount(self, amount: int) -> str:
+        return format_size(amount) if self._shows_bytes else f"{amount:,}"
 
 
-def _shows(stream: TextIO, text: str) -> bool:
+def _can_encode(stream: TextIO, text: str) -> bool:
     try:
         text.encode(getattr(stream, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):
@@ -238,7 +246,7 @@ def _shows(stream: TextIO, text: str) -> bool:
     return True
 
 
-def progress(
+def track_progress(
     label: str, items: Iterable[T], total: int | None = None, stream: TextIO | None = None
 ) -> Iterator[T]:
     """Yield items, and show on a terminal how far that has come.

@@ -12,30 +12,30 @@ from tessarr.options import current
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["in_parallel"]
+__all__ = ["map_in_parallel"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-def in_parallel(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+def map_in_parallel(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     """Yield what `work` gives for each item, in their order; a few are under way at a time.
 
     Examples
     --------
-    >>> list(in_parallel(abs, [-1, 2, -3]))
+    >>> list(map_in_parallel(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
     threads = current().threads or os.cpu_count() or 1
     pool = ThreadPoolExecutor(threads)
-    under_way: deque[Future[R]] = deque()
+    pending: deque[Future[R]] = deque()
     try:
         for item in items:
-            under_way.append(pool.submit(work, item))
-            if len(under_way) >= 2 * threads:
-                yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
+            pending.append(pool.submit(work, item))
+            if len(pending) >= 2 * threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
     finally:
         # What has not begun does not begin when the consumer has seen enough, or Ctrl-C came.
         pool.shutdown(wait=False, cancel_futures=True)

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.types import Shape
 
-__all__ = ["boxes", "region_of", "size_of"]
+__all__ = ["count_elements", "get_chunk_region", "split_region"]
 
 
-def boxes(
-    region: tuple[slice, ...], cuts: Sequence[Cuts], most: int
+def split_region(
+    region: tuple[slice, ...], cuts: Sequence[Cuts], max_elements: int
 ) -> Iterator[tuple[slice, ...]]:
     """Yield boxes that make up a region, each of whole chunks and few elements.
 
@@ -33,7 +33,7 @@ def boxes(
     --------
     >>> from tessarr.format.chunk_grid import RegularGrid
     >>> cuts = RegularGrid((4, 6)).cuts
-    >>> list(boxes((slice(0, 10), slice(0, 6)), cuts, 30))
+    >>> list(split_region((slice(0, 10), slice(0, 6)), cuts, 30))
     [(slice(0, 4, None), slice(0, 6, None)), (slice(4, 8, None), slice(0, 6, None)),
      (slice(8, 10, None), slice(0, 6, None))]
     """
@@ -45,8 +45,12 @@ def boxes(
             (axis.cell(part.start), axis.cell(part.stop - 1)) if part.stop > part.start else (0, 0)
             for part, axis in zip(box, cuts, strict=True)
         ]
-        longest = max(range(len(box)), key=lambda at: spans[at][1] - spans[at][0], default=-1)
-        if size_of(box) <= most or longest < 0 or spans[longest][0] == spans[longest][1]:
+        longest = max(range(len(box)), key=lambda axis: spans[axis][1] - spans[axis][0], default=-1)
+        if (
+            count_elements(box) <= max_elements
+            or longest < 0
+            or spans[longest][0] == spans[longest][1]
+        ):
             yield box
             continue
         first, last = spans[longest]
@@ -56,21 +60,21 @@ def boxes(
         stack += [(*box[:longest], half, *box[longest + 1 :]) for half in (after, before)]
 
 
-def size_of(region: tuple[slice, ...]) -> int:
+def count_elements(region: tuple[slice, ...]) -> int:
     """Return the number of elements of a region.
 
     Examples
     --------
-    >>> size_of((slice(0, 4), slice(1, 3)))
+    >>> count_elements((slice(0, 4), slice(1, 3)))
     8
     """
     return prod(max(part.stop - part.start, 0) for part in region)
 
 
-def region_of(meta: ArrayMeta, cell: Shape) -> tuple[slice, ...]:
+def get_chunk_region(meta: ArrayMeta, cell: Shape) -> tuple[slice, ...]:
     """Return what the chunk of the grid at `cell`, be it a shard, has inside of the array."""
     triples = zip(meta.chunk_grid.cuts, cell, meta.shape, strict=True)
     return tuple(
-        slice(cuts.start(at), min(cuts.start(at) + cuts.length(at), length))
-        for cuts, at, length in triples
+        slice(cuts.start(index), min(cuts.start(index) + cuts.length(index), length))
+        for cuts, index, length in triples
     )

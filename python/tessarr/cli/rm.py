@@ -7,8 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tessarr.cli.node_argument import add_json, add_node, node_at, place, store_at
-from tessarr.cli.output import as_json
+from tessarr.cli.node_argument import (
+    add_json_option,
+    add_node_argument,
+    locate_argument,
+    open_node_argument,
+    split_location,
+)
+from tessarr.cli.output import format_json
 from tessarr.errors import ArgumentError
 from tessarr.flow import edit, measure
 from tessarr.flow import open as open_flow
@@ -24,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
-_OF_SQLITE: Final = ("-wal", "-shm", "-journal")
+_SQLITE_SUFFIXES: Final = ("-wal", "-shm", "-journal")
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,7 +41,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Delete an array; with -r a group, with everything below it. Copies of it in "
         "consolidated metadata go too.",
     )
-    add_node(parser)
+    add_node_argument(parser)
     parser.add_argument("-r", "--recursive", action="store_true", help="delete a group, too")
     parser.add_argument(
         "-f",
@@ -44,24 +50,24 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="also what cannot be read; what is not there is no error",
     )
     parser.add_argument("-n", "--dry-run", action="store_true", help="only say what would go")
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    root, path = place(arguments.path, arguments.node)
-    whole = not path and not is_url(root) and Path(root).is_file()
-    reads = arguments.dry_run or whole
-    store, path = store_at(arguments.path, arguments.node, "r" if reads else "r+")
+    root, path = split_location(arguments.path, arguments.node)
+    is_file = not path and not is_url(root) and Path(root).is_file()
+    reads = arguments.dry_run or is_file
+    store, path = locate_argument(arguments.path, arguments.node, "r" if reads else "r+")
     link = Path(store.path) / path if isinstance(store, LocalStore) else None
     if link is not None and not link.is_symlink():
         link = None
     if arguments.force:
         is_dangling = link is not None and not link.exists()
         if not is_dangling and not run_flow(open_flow.node_exists(path, v1=True), store):
-            return _told(arguments, 0, 0)
+            return _report(arguments, 0, 0)
     else:
-        node = node_at(arguments.path, arguments.node)
+        node = open_node_argument(arguments.path, arguments.node)
         if isinstance(node, Group) and not arguments.recursive:
             count = len(node)
             raise ArgumentError(
@@ -72,13 +78,13 @@ def _run(arguments: argparse.Namespace) -> int:
         return _remove_link(arguments, link, path, store)
     keys = run_flow(measure.list_keys(path), store)
     size_bytes = run_flow(measure.measure_stored_bytes(path), store)
-    if not arguments.dry_run and whole:
+    if not arguments.dry_run and is_file:
         _remove_file(Path(root))  # the store is a file
     elif not arguments.dry_run:
         run_flow(edit.delete_node(path), store)
         if not path and isinstance(store, LocalStore):
             _remove_folders(Path(store.path))
-    return _told(arguments, len(keys), size_bytes)
+    return _report(arguments, len(keys), size_bytes)
 
 
 def _remove_link(arguments: argparse.Namespace, link: Path, path: str, store: LocalStore) -> int:
@@ -88,15 +94,19 @@ def _remove_link(arguments: argparse.Namespace, link: Path, path: str, store: Lo
     elif not arguments.dry_run:
         link.unlink()
     if arguments.json:
-        return _told(arguments, 1, 0)
+        return _report(arguments, 1, 0)
     print(f"{'would delete' if arguments.dry_run else 'deleted'} the symbolic link")
     return 0
 
 
 def _remove_file(path: Path) -> None:
     """Remove a store that is a file, with the files that SQLite keeps beside its own."""
-    beside = [path.with_name(path.name + end) for end in _OF_SQLITE] if is_sqlite(str(path)) else []
-    for file in (path, *beside):
+    companions = (
+        [path.with_name(path.name + suffix) for suffix in _SQLITE_SUFFIXES]
+        if is_sqlite(str(path))
+        else []
+    )
+    for file in (path, *companions):
         file.unlink(missing_ok=True)
 
 
@@ -107,13 +117,13 @@ def _remove_folders(root: Path) -> None:
             Path(folder).rmdir()
 
 
-def _told(arguments: argparse.Namespace, count: int, size_bytes: int) -> int:
+def _report(arguments: argparse.Namespace, count: int, size_bytes: int) -> int:
     if arguments.json:
-        found = {"objects": count, "bytes": size_bytes, "deleted": not arguments.dry_run}
-        print(as_json(found))
+        summary = {"objects": count, "bytes": size_bytes, "deleted": not arguments.dry_run}
+        print(format_json(summary))
     elif not count:
         print("there is nothing to delete")
     else:
-        done = "would delete" if arguments.dry_run else "deleted"
-        print(f"{done} {count:,} object{'s' * (count != 1)} of {format_size(size_bytes)} in sum")
+        verb = "would delete" if arguments.dry_run else "deleted"
+        print(f"{verb} {count:,} object{'s' * (count != 1)} of {format_size(size_bytes)} in sum")
     return 0

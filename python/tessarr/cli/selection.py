@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tessarr.array import Array
 
-__all__ = ["parse_selection", "pieces", "ranges_of"]
+__all__ = ["get_ranges", "parse_selection", "split_selection"]
 
 _ALLOWED = "integers, slices, '...', lists of integers and names of fields, as in NumPy"
 
@@ -47,7 +47,7 @@ def parse_selection(text: str) -> tuple[Any, ...]:
         assert isinstance(subscript, ast.Subscript)
         key = subscript.slice
         parts = key.elts if isinstance(key, ast.Tuple) else [key]
-        return tuple(map(_part, parts))
+        return tuple(map(_parse_part, parts))
     except (SyntaxError, ValueError, AssertionError, RecursionError, MemoryError) as error:
         message = f"selection {text!r} is not understood: {_ALLOWED}"
         raise ArgumentError(message) from error
@@ -62,9 +62,9 @@ def _closes_at_end(text: str) -> bool:
     return False
 
 
-def _part(node: ast.expr) -> Any:
+def _parse_part(node: ast.expr) -> Any:
     if isinstance(node, ast.Slice):
-        return slice(*(_bound(bound) for bound in (node.lower, node.upper, node.step)))
+        return slice(*(_parse_bound(bound) for bound in (node.lower, node.upper, node.step)))
     value = ast.literal_eval(node)
     is_list = isinstance(value, list) and all(type(item) in {int, bool} for item in value)
     if value is ... or type(value) in {int, str} or is_list:
@@ -72,14 +72,16 @@ def _part(node: ast.expr) -> Any:
     raise ValueError(value)
 
 
-def _bound(node: ast.expr | None) -> int | None:
+def _parse_bound(node: ast.expr | None) -> int | None:
     value = None if node is None else ast.literal_eval(node)
     if value is None or type(value) is int:
         return value
     raise ValueError(value)
 
 
-def pieces(array: Array, key: tuple[Any, ...], most: int) -> Iterator[tuple[Any, ...]]:
+def split_selection(
+    array: Array, key: tuple[Any, ...], max_elements: int
+) -> Iterator[tuple[Any, ...]]:
     """Yield keys that together select what `key` does, in C order, each a part of it.
 
     Parameters
@@ -96,70 +98,79 @@ def pieces(array: Array, key: tuple[Any, ...], most: int) -> Iterator[tuple[Any,
     --------
     >>> import tessarr
     >>> a = tessarr.zeros((10, 6), chunks=(4, 6))
-    >>> list(pieces(a, (slice(2, None),), 30))
+    >>> list(split_selection(a, (slice(2, None),), 30))
     [(slice(2, 4, 1), slice(0, 6, 1)), (slice(4, 8, 1), slice(0, 6, 1)),
      (slice(8, 10, 1), slice(0, 6, 1))]
     """
     names = tuple(part for part in key if isinstance(part, str))
-    ranges = ranges_of(array, tuple(part for part in key if not isinstance(part, str)))
+    ranges = get_ranges(array, tuple(part for part in key if not isinstance(part, str)))
     if ranges is None:
         yield key
         return
     lengths = [cuts.longest for cuts in array.metadata.chunk_cuts]
-    for piece in _divide(ranges, lengths, most):
+    for piece in _split_axes(ranges, lengths, max_elements):
         yield (*names, *piece)
 
 
-def ranges_of(array: Array, key: tuple[Any, ...]) -> list[int | range] | None:
+def get_ranges(array: Array, key: tuple[Any, ...]) -> list[int | range] | None:
     """Return an index or a range for each axis; None for a key with lists or one that is wrong.
 
     Examples
     --------
     >>> import tessarr
-    >>> ranges_of(tessarr.zeros((10, 6)), (-1, ...))
+    >>> get_ranges(tessarr.zeros((10, 6)), (-1, ...))
     [-1, range(0, 6)]
     """
-    if any(isinstance(part, list | str) for part in key) or _unfit(key, array.ndim):
+    if any(isinstance(part, list | str) for part in key) or _is_invalid(key, array.ndim):
         return None
-    gap = next((at for at, part in enumerate(key) if part is ...), len(key))
-    around = key[:gap] + key[gap + 1 :]
-    axes = [*around[:gap], *[slice(None)] * (array.ndim - len(around)), *around[gap:]]
+    ellipsis_index = next((position for position, part in enumerate(key) if part is ...), len(key))
+    explicit = key[:ellipsis_index] + key[ellipsis_index + 1 :]
+    axes = [
+        *explicit[:ellipsis_index],
+        *[slice(None)] * (array.ndim - len(explicit)),
+        *explicit[ellipsis_index:],
+    ]
     return [
         part if isinstance(part, int) else range(length)[part]
         for part, length in zip(axes, array.shape, strict=True)
     ]
 
 
-def _unfit(parts: tuple[Any, ...], rank: int) -> bool:
+def _is_invalid(parts: tuple[Any, ...], rank: int) -> bool:
     """Tell whether a key is one that the array refuses, with a better message."""
-    gaps = sum(part is ... for part in parts)
-    wrong = any(isinstance(part, slice) and part.step == 0 for part in parts)
-    return gaps > 1 or len(parts) - gaps > rank or wrong
+    ellipses = sum(part is ... for part in parts)
+    has_zero_step = any(isinstance(part, slice) and part.step == 0 for part in parts)
+    return ellipses > 1 or len(parts) - ellipses > rank or has_zero_step
 
 
-def _divide(
-    axes: list[int | range], lengths: list[int], most: int, at: int = 0
+def _split_axes(
+    axes: list[int | range], lengths: list[int], max_elements: int, axis_number: int = 0
 ) -> Iterator[tuple[Any, ...]]:
-    while at < len(axes) and isinstance(axes[at], int):
-        at += 1
+    while axis_number < len(axes) and isinstance(axes[axis_number], int):
+        axis_number += 1
     counts = [1 if isinstance(axis, int) else len(axis) for axis in axes]
     inner = 1
-    for count in counts[at + 1 :]:
+    for count in counts[axis_number + 1 :]:
         inner *= count
-    if at == len(axes) or counts[at] * inner <= most or 0 in counts:
-        yield tuple(axis if isinstance(axis, int) else _slice(axis) for axis in axes)
+    if axis_number == len(axes) or counts[axis_number] * inner <= max_elements or 0 in counts:
+        yield tuple(axis if isinstance(axis, int) else _to_slice(axis) for axis in axes)
         return
-    whole = axes[at]
+    whole = axes[axis_number]
     assert isinstance(whole, range)
-    step = max(most // max(inner, 1), 1)
-    begin = 0
-    while begin < len(whole):
-        end = min(begin + step, len(whole))
-        if whole.step == 1 and end < len(whole) and step >= lengths[at]:
-            end -= (whole.start + end) % lengths[at]
-        yield from _divide([*axes[:at], whole[begin:end], *axes[at + 1 :]], lengths, most, at + 1)
-        begin = end
+    step = max(max_elements // max(inner, 1), 1)
+    start = 0
+    while start < len(whole):
+        stop = min(start + step, len(whole))
+        if whole.step == 1 and stop < len(whole) and step >= lengths[axis_number]:
+            stop -= (whole.start + stop) % lengths[axis_number]
+        yield from _split_axes(
+            [*axes[:axis_number], whole[start:stop], *axes[axis_number + 1 :]],
+            lengths,
+            max_elements,
+            axis_number + 1,
+        )
+        start = stop
 
 
-def _slice(axis: range) -> slice:
+def _to_slice(axis: range) -> slice:
     return slice(axis.start, axis.stop if axis.stop >= 0 else None, axis.step)

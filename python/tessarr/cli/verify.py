@@ -7,10 +7,15 @@ from collections import Counter
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from tessarr.cli.node_argument import add_json, add_node, node_at, store_at
-from tessarr.cli.option_types import Words
-from tessarr.cli.output import as_json, duration, say
-from tessarr.cli.verify_checks import MEANINGS, Counts, findings
+from tessarr.cli.node_argument import (
+    add_json_option,
+    add_node_argument,
+    locate_argument,
+    open_node_argument,
+)
+from tessarr.cli.option_types import ChoiceList
+from tessarr.cli.output import format_duration, format_json, print_line
+from tessarr.cli.verify_checks import MEANINGS, Counts, find_problems
 from tessarr.errors import NotFoundError
 from tessarr.node.info import format_size
 
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
-_SHOWN: Final = 20
+_MAX_SHOWN: Final = 20
 """How many findings of one kind in one node are printed."""
 
 
@@ -34,7 +39,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         f"read as the fill value and are no fault. What is found: {kinds}.",
         epilog="Exit codes: 0 nothing is wrong; 1 something is; 2 it could not be checked.",
     )
-    add_node(parser)
+    add_node_argument(parser)
     parser.add_argument(
         "--no-data", action="store_true", help="look at metadata and keys only, read no chunks"
     )
@@ -43,45 +48,47 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--ignore",
-        type=Words(MEANINGS),
+        type=ChoiceList(MEANINGS),
         action="extend",
         default=[],
         metavar="KINDS",
         help=f"kinds of findings that are none, with commas between: {', '.join(MEANINGS)}",
     )
     parser.add_argument(
-        "--all", action="store_true", help=f"print more than {_SHOWN} findings of a kind in a node"
+        "--all",
+        action="store_true",
+        help=f"print more than {_MAX_SHOWN} findings of a kind in a node",
     )
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=_run, failure=2)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    begun = monotonic()
-    store, path = store_at(arguments.path, arguments.node)
+    started = monotonic()
+    store, path = locate_argument(arguments.path, arguments.node)
     counts = Counts()
-    found = findings(
+    problems = find_problems(
         store, path, data=not arguments.no_data, complete=arguments.complete, counts=counts
     )
     listed = []
     kinds: Counter[tuple[str, str]] = Counter()
     try:
-        for finding in found:
+        for finding in problems:
             if finding.kind in arguments.ignore:
                 continue
             kinds[finding.path, finding.kind] += 1
             if arguments.json:
                 listed.append(finding.asdict())
-            elif arguments.all or kinds[finding.path, finding.kind] <= _SHOWN:
-                where = finding.key if finding.key is not None else finding.path or "/"
-                say(f"{finding.kind}: {where}: {finding.message}")
+            elif arguments.all or kinds[finding.path, finding.kind] <= _MAX_SHOWN:
+                location = finding.key if finding.key is not None else finding.path or "/"
+                print_line(f"{finding.kind}: {location}: {finding.message}")
     except NotFoundError:
-        node_at(arguments.path, arguments.node)  # says what may have been meant
+        open_node_argument(arguments.path, arguments.node)  # says what may have been meant
         raise
     count = kinds.total()
     if arguments.json:
         print(
-            as_json(
+            format_json(
                 {
                     "findings": listed,
                     "nodes": counts.nodes,
@@ -93,17 +100,17 @@ def _run(arguments: argparse.Namespace) -> int:
             )
         )
         return 1 if count else 0
-    hidden = sum(max(number - _SHOWN, 0) for number in kinds.values())
+    hidden = sum(max(number - _MAX_SHOWN, 0) for number in kinds.values())
     if hidden and not arguments.all:
         print(f"… and {hidden:,} more: --all prints them")
-    _sum_up(counts, count, monotonic() - begun)
+    _print_summary(counts, count, monotonic() - started)
     return 1 if count else 0
 
 
-def _sum_up(counts: Counts, count: int, seconds: float) -> None:
+def _print_summary(counts: Counts, count: int, seconds: float) -> None:
     nodes = f"{counts.nodes:,} node{'s' * (counts.nodes != 1)}"
     decoded = f"{counts.objects:,} stored objects ({format_size(counts.decoded_bytes)} decoded)"
     absent = counts.chunks - counts.stored_chunks
-    filled = f"; {absent:,} of {counts.chunks:,} chunks are not stored" if absent else ""
+    missing = f"; {absent:,} of {counts.chunks:,} chunks are not stored" if absent else ""
     verdict = f"{count:,} finding{'s' * (count != 1)}" if count else "nothing is wrong"
-    sys.stderr.write(f"{nodes}, {decoded} in {duration(seconds)}{filled}: {verdict}\n")
+    sys.stderr.write(f"{nodes}, {decoded} in {format_duration(seconds)}{missing}: {verdict}\n")
