@@ -50,7 +50,6 @@ __all__ = [
     "create_document",
     "read_document",
     "read_known_document",
-    "run_async",
     "run_flow",
 ]
 
@@ -457,24 +456,6 @@ def run_flow(flow: Flow[T], store: Store) -> T:
         while True:
             try:
                 reply = perform_request(request, store)
-            except BaseException as error:  # noqa: BLE001 (the flow may undo, and raises it again)
-                request = flow.throw(error)
-            else:
-                request = flow.send(reply)
-    except StopIteration as end:
-        value: T = end.value
-        return value
-
-
-async def run_async(flow: Flow[T], store: Store) -> T:
-    """Drive a flow like `run_flow`, each request in a thread of the event loop's executor."""
-    import asyncio
-
-    try:
-        request = next(flow)
-        while True:
-            try:
-                reply = await asyncio.to_thread(perform_request, request, store)
             except BaseException as error:  # noqa: BLE001 (the flow may undo, and raises it again)
                 request = flow.throw(error)
             else:

@@ -1,4 +1,4 @@
-"""Driving flows, in a thread and in an event loop."""
+"""Execution of flows, and futures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tessarr.flow.future import Future
-from tessarr.flow.run import Flow, Get, Put, run_async, run_flow
+from tessarr.flow.run import Flow, Get, Put, run_flow
 
 
 class _Store:
@@ -36,22 +36,16 @@ def _copy(source: str) -> Flow[list[bytes | None]]:
     return [one, *pair]
 
 
-def _run_in_loop(flow: Any, store: Any) -> Any:
-    return asyncio.run(run_async(flow, store))
-
-
-@pytest.mark.parametrize("runner", [run_flow, _run_in_loop])
-def test_requests_and_batches_are_answered(runner: Any) -> None:
-    store = _Store()
-    assert runner(_copy("a"), store) == [b"1", b"1", None]
+def test_run_flow_batch_returns_all_responses() -> None:
+    store: Any = _Store()
+    assert run_flow(_copy("a"), store) == [b"1", b"1", None]
     assert store.items["b"] == b"1"
 
 
-@pytest.mark.parametrize("runner", [run_flow, _run_in_loop])
-def test_flow_may_undo_and_the_error_passes_on(runner: Any) -> None:
-    store = _Store()
+def test_run_flow_error_reaches_the_flow_and_the_caller() -> None:
+    store: Any = _Store()
     with pytest.raises(OSError, match="broken"):
-        runner(_copy("broken"), store)
+        run_flow(_copy("broken"), store)
     assert "undone" in store.items
 
 

@@ -1,0 +1,458 @@
+"""The class `Group`, and `bind_node`, which makes a node from metadata and a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, overload
+
+from tessarr.array import Array, bind_array
+from tessarr.errors import ArgumentError
+from tessarr.flow import open as open_flow
+from tessarr.flow.run import run_flow
+from tessarr.format.node_path import split
+from tessarr.format.registry import set_public_module
+from tessarr.group.create import GroupCreation
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.options import current
+from tessarr.store.resolve import locate_node
+
+if TYPE_CHECKING:
+    from tessarr.flow.open import Node as NodeMeta
+    from tessarr.metadata.consolidated import Consolidated
+    from tessarr.node.info import GroupInfo
+    from tessarr.store import Store, StoreLike
+    from tessarr.types import Present, ZarrFormat
+
+__all__ = ["Group", "bind_node"]
+
+_NO_SETTINGS: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class Group(GroupCreation):
+    """A group in a store: a mapping of names to arrays and groups.
+
+    Groups are made by `tessarr.open_group`, `tessarr.create_group` and by groups;
+    ``Group(store)`` opens one that is there.
+
+    Parameters
+    ----------
+    store
+        Where the group is: what `tessarr.open` takes.
+    path
+        The path of the group in the store; by default the root.
+    read_only
+        Whether changes are refused, also through what is opened by the group.
+    chunk_store
+        Where the chunks are, if that is another store.
+    synchronizer
+        Guards what is written to arrays of the group; see `tessarr.open_array`.
+    cache_attrs
+        Whether attributes are kept until `refresh`. If not, the metadata of the group, and of
+        arrays that are opened by it, is read whenever it is asked for.
+    zarr_format, zarr_version
+        The only format to look for.
+    meta_array
+        Of zarr-python 2; arrays are read as NumPy's.
+
+    Notes
+    -----
+    Members are looked up in the store each time, so what others add shows;
+    only the group's own attributes are kept. A name may be a path: ``g["a/b"]``
+    is ``g["a"]["b"]`` in one step, and a slash first makes it begin at the root of
+    the store. Iteration is sorted by name. Members whose names allow it are attributes,
+    too: ``g.temperature``.
+
+    A group that was opened by its consolidated metadata (see `tessarr.open_group`) knows
+    all nodes below it, and looks for none: what others add does not show before `refresh`.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> g = tessarr.create_group(None)
+    >>> a = g.create_array("foo/bar", shape=(3,), dtype="i4")
+    >>> list(g), "foo/bar" in g, g["foo/bar"]
+    (['foo'], True, Array(/foo/bar, (3,), int32, chunks=(3,), order=C))
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_consolidated",
+        "_meta",
+        "_path",
+        "_read_only",
+        "_runtime_settings",
+        "_store",
+    )
+
+    def __init__(
+        self,
+        store: StoreLike,
+        path: str | None = None,
+        read_only: bool = False,  # noqa: FBT002 (where zarr-python 2 has it)
+        chunk_store: StoreLike = None,
+        synchronizer: Any = None,
+        *,
+        cache_attrs: bool = True,
+        zarr_format: ZarrFormat | None = None,
+        zarr_version: ZarrFormat | None = None,
+        meta_array: Any = None,
+    ) -> None:
+        mode, form = "r" if read_only else "r+", zarr_format or zarr_version
+        opened, at = locate_node(store, mode, path, form, chunk_store=chunk_store)
+        meta = run_flow(open_flow.open_group(at, zarr_format=form), opened)
+        how = {} if synchronizer is None else {"synchronizer": synchronizer}
+        if not cache_attrs:
+            how["cache_metadata"] = False
+        del meta_array  # arrays are read as NumPy's
+        self._initialize(meta, opened, at, read_only=read_only, copies=None, how=how)
+
+    @classmethod
+    def open(
+        cls,
+        store: StoreLike,
+        zarr_format: ZarrFormat | None = None,
+        *,
+        use_consolidated: bool | str | None = None,
+    ) -> Group:
+        """Open the group that is there, for reading and writing, as `tessarr.open_group` does."""
+        if not use_consolidated:
+            return cls(store, zarr_format=zarr_format)
+        from tessarr.flow import consolidate
+
+        opened, at = locate_node(store, "r+", None, zarr_format)
+        name = use_consolidated if isinstance(use_consolidated, str) else None
+        flow = consolidate.find_consolidated(at, zarr_format=zarr_format, name=name)
+        meta, copies = run_flow(flow, opened)
+        return bind_node(meta, opened, at, read_only=False, copies=copies)
+
+    async def update_attributes_async(self, new_attributes: Mapping[str, Any]) -> Group:
+        """Set several attributes at once, as `update_attributes` does, and return the group."""
+        import asyncio
+
+        return await asyncio.to_thread(self.update_attributes, new_attributes)
+
+    @classmethod
+    def from_store(
+        cls,
+        store: StoreLike,
+        *,
+        path: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        zarr_format: ZarrFormat | None = None,
+        overwrite: bool = False,
+        chunk_store: StoreLike = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> Group:
+        """Create a group: `tessarr.create_group` is this.
+
+        Parameters
+        ----------
+        store, path, attributes, zarr_format, overwrite, chunk_store, storage_options
+            As for `tessarr.create_group`.
+        """
+        from tessarr.flow import create
+        from tessarr.metadata.attributes import normalize_attributes
+        from tessarr.node.replace import replace_node
+
+        form = zarr_format or current().zarr_format
+        opened, at = locate_node(
+            store, "w", path, form, chunk_store=chunk_store, storage_options=storage_options
+        )
+        meta = GroupMeta(form, normalize_attributes(attributes))
+        if not overwrite or not replace_node(opened, at, meta):
+            run_flow(create.create_node(at, meta, overwrite=overwrite, store=opened), opened)
+        return bind_node(meta, opened, at, read_only=False)
+
+    def _initialize(
+        self,
+        meta: GroupMeta,
+        store: Store,
+        path: str,
+        *,
+        read_only: bool,
+        copies: Consolidated | None,
+        how: Mapping[str, Any],
+    ) -> None:
+        self._meta = meta
+        self._consolidated = copies
+        self._store = store
+        self._path = path
+        self._read_only = read_only or store.read_only
+        self._runtime_settings = how
+
+    @property
+    def metadata(self) -> GroupMeta:
+        """The metadata, whatever the format; not to be modified."""
+        if not self._runtime_settings.get("cache_metadata", True):
+            self.refresh()
+        return self._meta
+
+    @property
+    def synchronizer(self) -> Any:
+        """What guards writing to arrays of the group; None where nothing more has to."""
+        return self._runtime_settings.get("synchronizer")
+
+    @property
+    def info(self) -> GroupInfo:
+        """What there is to say about the group, as a table to print; costs what `members` does.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> g = tessarr.create_group(None)
+        >>> _ = g.create_group("foo"), g.zeros("bar", shape=3)
+        >>> g.info
+        Group(/, 2)
+          arrays: 1; bar
+          groups: 1; foo
+          store: MemoryStore
+        """
+        from tessarr.node.info import GroupInfo
+
+        members = self._list_members(0)
+        return GroupInfo(
+            **self._info_fields(),
+            arrays=tuple(name for name, meta in members.items() if isinstance(meta, ArrayMeta)),
+            groups=tuple(name for name, meta in members.items() if isinstance(meta, GroupMeta)),
+            unreadable=tuple(name for name, meta in members.items() if isinstance(meta, Exception)),
+            consolidated=self.consolidated,
+        )
+
+    def info_complete(self) -> GroupInfo:
+        """Return `info`, which has always looked at all members."""
+        return self.info
+
+    def info_items(self) -> list[tuple[str, str]]:
+        """Return `info` as labels and values, as zarr-python 2.18 has it."""
+        return self.info.items()
+
+    @property
+    def consolidated(self) -> bool:
+        """Whether the group was opened by consolidated metadata, and looks for no members."""
+        return self._consolidated is not None
+
+    @property
+    def parent(self) -> Group:
+        """The group above; that of the root is the root itself."""
+        return self._get_ancestor(split(self._path)[0])
+
+    @property
+    def file(self) -> Group:
+        """The group at the root of the store, as h5py calls it."""
+        return self._get_ancestor("")
+
+    def _get_ancestor(self, path: str) -> Group:
+        if path == self._path:
+            return self
+        return self.get_group(f"/{path}")
+
+    def refresh(self) -> None:
+        """Read the group's metadata again, and the consolidated metadata it was opened by.
+
+        The nodes that were opened through the group see what changed in the latter, too;
+        their own attributes and shapes are what they were.
+
+        Raises
+        ------
+        NotFoundError
+            If the group, or its consolidated metadata, is gone.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> items = {}
+        >>> g = tessarr.create_group(items)
+        >>> h = tessarr.open_group(items)
+        >>> h.attrs["title"] = "x"
+        >>> g.refresh()
+        >>> g.attrs["title"]
+        'x'
+        """
+        form = self._meta.zarr_format
+        if self._consolidated is None:
+            self._meta = run_flow(open_flow.open_group(self._path, zarr_format=form), self._store)
+            return
+        from tessarr.flow import consolidate
+
+        root, name = self._consolidated.root, self._consolidated.name
+        flow = consolidate.find_consolidated(root, zarr_format=form, name=name)
+        meta, copies = run_flow(flow, self._store)
+        own = meta if root == self._path else copies.find(self._path)
+        if not isinstance(own, GroupMeta):
+            raise open_flow.not_found_error(self._path, "group", other=own is not None)
+        self._consolidated.replace_content(copies)
+        self._meta = own
+
+    # Changes of what is below
+
+    def __delitem__(self, name: str) -> None:
+        self._check_writable()
+        path = self._member_path(name)
+        if not path:
+            raise ArgumentError("the root group cannot be deleted through a group", path="")
+        from tessarr.flow import deletion, edit
+
+        is_node = run_flow(open_flow.node_exists(path), self._store)
+        if not is_node and not run_flow(deletion.remove_dangling_link(path), self._store):
+            raise open_flow.not_found_error(path, None)
+        run_flow(edit.delete_node(path), self._store)
+        if self._consolidated is not None:
+            self._consolidated.remove(path)
+
+    def clear(self) -> None:
+        """Delete all members, with everything below them."""
+        self._check_writable()
+        for name in list(self):
+            del self[name]
+
+    def move(self, source: str, dest: str) -> None:
+        """Give an array or a group another path.
+
+        Parameters
+        ----------
+        source, dest
+            The old and the new path, from here; from the root with a slash first.
+            Groups between are created. Nodes that were opened by the old path are to be
+            opened again.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no node at `source`.
+        ExistsError
+            If there is one at `dest` already, or an array above.
+        ArgumentError
+            If it is the root, or `dest` lies below `source`.
+
+        Notes
+        -----
+        In a folder it is one renaming, whatever the size. In other stores what is stored is
+        copied, one value after another and the documents last, and then deleted:
+        interrupted, it leaves the node at the old path, complete.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> g = tessarr.create_group(None)
+        >>> _ = g.array("a/b", [1, 2, 3])
+        >>> g.move("a", "x/y")
+        >>> g["x/y/b"][:]
+        array([1, 2, 3])
+        """
+        self._check_writable()
+        from tessarr.flow import move
+
+        old, new = self._member_path(source), self._member_path(dest)
+        run_flow(move.move_node(old, new, self._meta.zarr_format), self._store)
+        if self._consolidated is not None:
+            self.refresh()
+
+    # Protocols
+
+    def __repr__(self) -> str:
+        return f"Group({self.name}, zarr_format={self.zarr_format})"
+
+    def _repr_html_(self) -> str:
+        # What is further below may be much, and far away: `tree` shows it.
+        return self.tree(level=1)._repr_html_()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from tessarr.flow.create import dump_documents
+
+        copies = self._consolidated
+        return Group._unpickle, (
+            dump_documents(self._meta),
+            self._store,
+            self._path,
+            self._read_only,
+            None if copies is None else (copies.root, copies.documents(), copies.name),
+            dict(self._runtime_settings),
+        )
+
+    @classmethod
+    def _unpickle(  # noqa: PLR0917 (as they are pickled)
+        cls,
+        documents: dict[str, bytes],
+        store: Store,
+        path: str,
+        read_only: bool,
+        copies: tuple[Any, ...] | None,
+        how: Mapping[str, Any],
+    ) -> Group:
+        from tessarr.metadata.consolidated import Consolidated
+
+        meta = open_flow.parse_documents(documents, path)
+        assert isinstance(meta, GroupMeta)
+        found = None if copies is None else Consolidated(*copies)
+        return bind_node(meta, store, path, read_only=read_only, copies=found, **how)
+
+    # What the others stand on
+
+    def _bind(self, path: str, meta: NodeMeta) -> Array | Group:
+        copies = (
+            self._consolidated
+            if self._consolidated is not None and self._consolidated.covers(path)
+            else None
+        )
+        read_only, how = self._read_only, self._runtime_settings
+        return bind_node(meta, self._store, path, read_only=read_only, copies=copies, **how)
+
+
+# What a group has of a mapping is all that reading one takes.
+Mapping.register(Group)  # pyright: ignore[reportAttributeAccessIssue] # it is an ABC
+
+
+@overload
+def bind_node(
+    meta: GroupMeta,
+    store: Store,
+    path: str,
+    *,
+    read_only: bool,
+    copies: Consolidated | None = None,
+    **how: Any,
+) -> Group: ...
+@overload
+def bind_node(
+    meta: NodeMeta,
+    store: Store,
+    path: str,
+    *,
+    read_only: bool,
+    copies: Consolidated | None = None,
+    **how: Any,
+) -> Array | Group: ...
+def bind_node(
+    meta: NodeMeta,
+    store: Store,
+    path: str,
+    *,
+    read_only: bool,
+    copies: Consolidated | None = None,
+    **how: Any,
+) -> Array | Group:
+    """Return the array or group that metadata describes, in a store; nothing is read.
+
+    Parameters
+    ----------
+    meta, store, path, read_only
+        What, where, and whether it refuses to be changed.
+    copies
+        The consolidated metadata by which it was found, if it was by any.
+    **how
+        How arrays are opened, here or through the group: as `tessarr.array.bind_array` takes it.
+    """
+    if isinstance(meta, GroupMeta):
+        group = Group.__new__(Group)
+        group._initialize(
+            meta, store, path, read_only=read_only, copies=copies, how=how or _NO_SETTINGS
+        )
+        return group
+    present: Present = "document" if copies is None else "folder"
+    found = bind_array(meta, store, path, read_only=read_only, present=present, **how)
+    found._consolidated = copies
+    return found
+
+
+set_public_module("tessarr", Group)
