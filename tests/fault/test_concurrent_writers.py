@@ -179,9 +179,7 @@ def test_threads_lose_no_append(tmp_path: Path, place: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["mapping", "url", "FSMap"])
-def test_arrays_that_were_opened_apart_share_the_locks_of_their_place(
-    tmp_path: Path, place: str
-) -> None:
+def test_locks_of_two_handles_at_one_path_are_shared(tmp_path: Path, place: str) -> None:
     """Arrays over one mapping, or one folder of fsspec, lose no partial write of one chunk."""
     items: dict[str, bytes] = {}
     url = f"memory:/{tmp_path}"

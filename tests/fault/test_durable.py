@@ -98,7 +98,7 @@ def test_other_writes_synchronise_nothing(spy: Path, tmp_path: Path) -> None:
     assert synchronised(spy, tmp_path, "quick") == []
 
 
-def test_what_is_gone_is_synchronised_once(spy: Path, tmp_path: Path) -> None:
+def test_durable_delete_syncs_the_folder_once(spy: Path, tmp_path: Path) -> None:
     """Where nothing was removed there is nothing to be made durable."""
     names = synchronised(spy, tmp_path, "durable", REMOVER)
     assert names == ["a/x.__lock", "a", ".", "."]

@@ -214,7 +214,7 @@ def test_overwriting_that_fails_in_its_values_loses_nothing(flaky: FlakyStore) -
     assert tessarr.open_array(flaky)[:].tolist() == [1, 2]
 
 
-def test_somebody_resizes_during_an_append() -> None:
+def test_append_concurrent_resize_raises() -> None:
     flaky = FlakyStore()
     a = tessarr.create_array(flaky, shape=4, dtype="u1", chunks=2)
 

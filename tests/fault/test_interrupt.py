@@ -128,7 +128,7 @@ def test_ctrl_c_ends_the_wait_and_not_the_write() -> None:
     np.testing.assert_array_equal(array[:], np.ones(40, "u1"))
 
 
-def test_ctrl_c_ends_all_that_was_begun_together() -> None:
+def test_interrupt_of_a_batch_ends_all_reads() -> None:
     """Who reads several arrays leaves all of them to others, not only the one that is under way."""
     store, out = Interrupting(), np.zeros((4, 3), "u1")
     arrays = [
@@ -246,7 +246,7 @@ def test_ctrl_c_ends_the_wait_and_not_the_change(change: str) -> None:
     assert len(slow) == kept[change], sorted(slow)
 
 
-def test_ctrl_c_ends_a_search_for_what_is_stored() -> None:
+def test_interrupt_of_a_listing_ends_it() -> None:
     """Among a thousand million chunks, of which none is stored."""
     array = ts.open(
         {"driver": "zarr3", "kvstore": "memory://"},
@@ -337,7 +337,7 @@ def test_ctrl_c_at_no_time_leaves_a_read_untold(read: str) -> None:
 
 
 @pytest.mark.parametrize("end", ["set_result", "cancel"])
-def test_ctrl_c_at_no_time_leaves_a_promise_half_kept(end: str) -> None:
+def test_interrupt_at_any_time_leaves_promises_consistent(end: str) -> None:
     """It is kept and all are told, or nothing has happened and it can be kept again."""
     interrupted = 0
     for moment in range(1000):

@@ -49,7 +49,7 @@ class Failing(dict[str, bytes]):
 
 
 @pytest.mark.parametrize("codecs", [_RAW, _PACKED, _shards(2)], ids=["raw", "packed", "shards"])
-def test_what_could_not_be_staged_is_still_there(codecs: list[Any]) -> None:
+def test_stage_that_fails_keeps_staged_values(codecs: list[Any]) -> None:
     """Who asks for the key of a chunk has it staged, for which the rest of it is read."""
     store = Failing()
     array = _created(store, 4, codecs)
@@ -168,7 +168,7 @@ print(set(seen) <= {0, 1})
 """
 
 
-def test_who_is_called_by_a_signal_may_read_what_is_being_written() -> None:
+def test_signal_handler_reads_array_during_write() -> None:
     """No chunk is held while Python looks for signals."""
     assert _output(LOOKING) == "True\n"
 
@@ -221,7 +221,7 @@ print(found if hung < 4 else f"{hung} of 20 children did not start")
 """
 
 
-def test_a_child_of_fork_reads_what_is_being_written() -> None:
+def test_fork_child_reads_array_during_write() -> None:
     """No chunk is held by a thread that the child has not."""
     assert _output(FORKING) == "{1}\n"
 
@@ -258,6 +258,6 @@ with options(threads=1):
 """
 
 
-def test_ctrl_c_ends_no_read_of_a_store_that_is_far() -> None:
+def test_interrupt_of_remote_read_keeps_other_reads() -> None:
     """Also none that was begun by who was interrupted, and of which he has read a part."""
     assert _output(FAR) == "interrupted [False, False, False, False]\n[50, 50, 50, 50]\n"

@@ -70,7 +70,7 @@ ACTIONS: dict[str, tuple[str, Callable[[tessarr.Array], Any]]] = {
 
 @pytest.mark.parametrize("error", [OddError("x"), ValueError("x"), KeyError("x"), MemoryError("x")])
 @pytest.mark.parametrize("action", ACTIONS)
-def test_what_a_codec_raises_is_raised(action: str, error: BaseException) -> None:
+def test_codec_error_reaches_the_caller(action: str, error: BaseException) -> None:
     """The object itself, its note naming codec, chunk and key; stored values stay."""
     a = array(compressors=["zstd", Moody()])
     when, act = ACTIONS[action]
@@ -87,7 +87,7 @@ def test_what_a_codec_raises_is_raised(action: str, error: BaseException) -> Non
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
-def test_what_ends_a_program_ends_it_inside_a_codec_too(error: BaseException) -> None:
+def test_codec_system_exit_ends_the_program(error: BaseException) -> None:
     """Exceptions that are no errors are passed on as well."""
     a = array()
     Moody.raises["decode"] = error
@@ -96,7 +96,7 @@ def test_what_ends_a_program_ends_it_inside_a_codec_too(error: BaseException) ->
     assert caught.value is error
 
 
-def test_damage_that_a_codec_found_is_told_with_its_place() -> None:
+def test_codec_data_error_names_the_chunk() -> None:
     """A codec's DataError becomes one with key, chunk and codec, and is its cause."""
     a = array()
     damage = DataError("the sum is wrong", kind="checksum_mismatch")
@@ -162,7 +162,7 @@ REQUESTS: dict[str, tuple[str, Callable[[tessarr.Array], Any]]] = {
 
 @pytest.mark.parametrize("error", [OddError("x"), TimeoutError("x"), PermissionError("x")])
 @pytest.mark.parametrize("request_", REQUESTS)
-def test_what_a_store_raises_is_raised(request_: str, error: BaseException) -> None:
+def test_store_error_reaches_the_caller(request_: str, error: BaseException) -> None:
     """The object itself, its note naming the key; a KeyError alone means: absent."""
     flaky = Flaky()
     a = tessarr.create_array(flaky, path="g/a", shape=4, chunks=2, dtype="i4")
@@ -217,7 +217,7 @@ def objects(codec: Any) -> tessarr.Array:
     )
 
 
-def test_what_an_object_raises_when_it_is_stored_is_raised(
+def test_object_error_while_encoding_reaches_the_caller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The exception itself; of what was to be stored nothing is."""
@@ -230,7 +230,7 @@ def test_what_an_object_raises_when_it_is_stored_is_raised(
         assert a[:].tolist() == [1, 2, 3, 4]
 
 
-def test_what_a_pickle_raises_when_it_is_read_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pickle_error_while_decoding_is_a_data_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told with its place, and the exception is among the causes."""
     with tessarr.options(allow_pickle=True):
         a = objects({"id": "pickle"})
@@ -252,7 +252,7 @@ def test_what_a_pickle_raises_when_it_is_read_is_damage(monkeypatch: pytest.Monk
         ({"id": "vlen-array", "dtype": "<i4"}, Reluctant(), OddError),
     ],
 )
-def test_what_cannot_be_stored_raises_before_anything_is(
+def test_object_that_cannot_be_encoded_stores_nothing(
     codec: Any, value: Any, error: type[Exception]
 ) -> None:
     """Not even the elements before it are stored."""

@@ -176,7 +176,7 @@ def test_create_below_deleted_group_is_not_refused() -> None:
         tessarr.create_array(left, path="x/a", shape=3, dtype="i2")
 
 
-def test_delete_in_folder_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+def test_delete_in_folder_removes_leftovers_of_a_killed_delete(tmp_path: Path) -> None:
     """The next deletion of a name removes the hidden folder that a killed program left."""
     root = hierarchy(LocalStore(tmp_path), 3)
     hidden = tmp_path / "x.__deleted.__lock" / "left"

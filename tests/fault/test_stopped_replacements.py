@@ -148,7 +148,7 @@ def test_replacement_by_data_that_cannot_be_read_leaves_old(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("action", ACTIONS)
-def test_replacement_leaves_the_new_node_alone(tmp_path: Path, kind: str, action: str) -> None:
+def test_replacement_leaves_only_the_new_node(tmp_path: Path, kind: str, action: str) -> None:
     """A node is replaced in whole, by another kind of node, too, and nothing hidden stays."""
     store = KINDS[kind](tmp_path)
     prepare(store, 2)
@@ -206,7 +206,7 @@ def test_replacement_of_whole_folder_that_fails_leaves_old(tmp_path: Path) -> No
     assert array.shape == (10,)
 
 
-def test_replacement_reads_what_it_replaces(tmp_path: Path) -> None:
+def test_replacement_reads_the_old_node_as_data(tmp_path: Path) -> None:
     """An array may be made of the one that it replaces, part by part."""
     store = LocalStore(tmp_path)
     prepare(store)

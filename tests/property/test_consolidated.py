@@ -74,7 +74,9 @@ def test_copies_stay_in_step(zarr_format: Any, steps: list[tuple[str, str, int, 
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_many_writers_at_once_leave_the_truth_behind(tmp_path: Any, zarr_format: Any) -> None:
+def test_consolidated_concurrent_writers_leave_current_copies(
+    tmp_path: Any, zarr_format: Any
+) -> None:
     root = tessarr.create_group(tmp_path / "s", zarr_format=zarr_format)
     for name in "abcd":
         root.create_group(name)

@@ -194,7 +194,7 @@ class Hierarchy(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("kind", ["memory", "mapping", "local"])
-def test_a_hierarchy_is_what_was_made_of_it(kind: str, zarr_format: Any) -> None:
+def test_hierarchy_random_changes_match_the_model(kind: str, zarr_format: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         makers: dict[str, Any] = {
             "memory": lambda _: tessarr.stores.MemoryStore(),

@@ -146,9 +146,7 @@ AXES = st.one_of(st.integers(-4, 3), st.sampled_from([1.9, "0", None, True, np.i
     ),
     st.sampled_from(["each", "tuple", "list", "array", "none"]),
 )
-def test_transpose_takes_and_refuses_what_numpy_does(
-    drawn: tuple[int, list[Any]], form: str
-) -> None:
+def test_transpose_axes_match_numpy(drawn: tuple[int, list[Any]], form: str) -> None:
     rank, axes = drawn
     shape = (4, 3, 2)[:rank]
     data = np.arange(np.prod(shape, dtype=int)).reshape(shape)

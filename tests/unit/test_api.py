@@ -60,14 +60,14 @@ def test_must_not_exist(opener: Any, store: Any, mode: Any) -> None:
 
 
 @pytest.mark.parametrize(("mode", "read_only"), [("r", True), ("r+", False), ("a", False)])
-def test_what_exists_is_kept(opener: Any, store: Any, mode: Any, read_only: bool) -> None:
+def test_open_existing_node_keeps_it(opener: Any, store: Any, mode: Any, read_only: bool) -> None:
     opener(store, "w").attrs["x"] = 1
     again = opener(store, mode)
     assert again.attrs["x"] == 1
     assert again.read_only is read_only
 
 
-def test_w_begins_anew(opener: Any, store: Any) -> None:
+def test_open_mode_w_deletes_the_old_node(opener: Any, store: Any) -> None:
     tessarr.create_group(store).create_array("old/array", shape=1)
     node = opener(store, "w")
     assert store.list("") == ["zarr.json"]
@@ -79,7 +79,7 @@ def test_unknown_mode(opener: Any, store: Any) -> None:
         opener(store, "rw")
 
 
-def test_open_makes_a_group_where_no_shape_is_given(store: Any) -> None:
+def test_open_without_shape_creates_a_group(store: Any) -> None:
     assert isinstance(tessarr.open(store), tessarr.Group)
     assert isinstance(tessarr.open(store, "w", data=[1, 2]), tessarr.Array)
 
@@ -96,7 +96,7 @@ def test_the_other_kind_is_refused(store: Any) -> None:
         tessarr.open_array(store, "w-", path="g", shape=1)
 
 
-def test_array_cannot_be_made_of_nothing(store: Any) -> None:
+def test_open_array_without_shape_raises(store: Any) -> None:
     with pytest.raises(NotFoundError):
         tessarr.open_array(store)
     with pytest.raises(TypeError, match="shape"):
@@ -135,7 +135,7 @@ def test_stores_in_every_spelling(tmp_path: Path) -> None:
         tessarr.open(3.5)  # type: ignore[arg-type]
 
 
-def test_format_is_found_or_asked_for(store: Any, zarr_format: Any) -> None:
+def test_open_finds_or_takes_the_format(store: Any, zarr_format: Any) -> None:
     tessarr.create_array(store, path="a", shape=1, zarr_format=zarr_format)
     assert tessarr.open(store, path="a").zarr_format == zarr_format
     assert tessarr.open(store, path="a", zarr_format=zarr_format).zarr_format == zarr_format
@@ -228,7 +228,7 @@ def test_all_faults_of_the_arguments_are_named_at_once() -> None:
     assert "dimension_names" in str(caught.value)
 
 
-def test_short_ways_to_create(zarr_format: Any) -> None:
+def test_create_functions_fill_arrays(zarr_format: Any) -> None:
     settings: Any = {"dtype": "i4", "zarr_format": zarr_format}
     assert tessarr.zeros((2, 2), **settings)[:].tolist() == [[0, 0], [0, 0]]
     assert tessarr.ones(2, **settings)[:].tolist() == [1, 1]
@@ -272,7 +272,7 @@ def test_two_programs_that_create_get_one_array() -> None:
     assert sorted(outcomes) == ["created"] + ["exists"] * 7
 
 
-def test_what_is_missing_says_what_to_do(tmp_path: Path) -> None:
+def test_open_missing_node_names_the_remedy(tmp_path: Path) -> None:
     """A file in place of a folder is told as that; so is that a shape is lacking."""
     file = tmp_path / "data.bin"
     file.write_bytes(b"x")
@@ -298,7 +298,7 @@ def test_what_is_missing_says_what_to_do(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("mode", ["r", "r+", "a"])
-def test_files_of_other_formats_are_told_as_what_they_are(
+def test_open_file_of_other_format_names_the_format(
     tmp_path: Path, start: bytes, told: str, mode: Any
 ) -> None:
     """The error about an HDF5 or .npy file says how to go on."""
@@ -307,7 +307,7 @@ def test_files_of_other_formats_are_told_as_what_they_are(
         tessarr.open(tmp_path / "my.data", mode)
 
 
-def test_what_exists_is_told_with_its_store(tmp_path: Path) -> None:
+def test_create_existing_node_names_the_store(tmp_path: Path) -> None:
     store = re.escape(f"LocalStore('{tmp_path}')")
     tessarr.create_group(tmp_path).create_group("a")
     for create in (tessarr.create_group, partial(tessarr.create_array, shape=3)):
@@ -323,7 +323,7 @@ def test_what_exists_is_told_with_its_store(tmp_path: Path) -> None:
             create("a")
 
 
-def test_a_wrong_name_of_the_module_lets_python_tell_the_right_one() -> None:
+def test_module_misspelt_name_error_has_name_and_object() -> None:
     with pytest.raises(AttributeError) as caught:
         getattr(tessarr, "crate_array")  # noqa: B009 (type checkers know that it is not there)
     assert (caught.value.name, caught.value.obj) == ("crate_array", tessarr)
@@ -346,7 +346,7 @@ def test_names_that_do_not_exist_cannot_be_set() -> None:
             node.atributes = {}  # type: ignore[union-attr]
 
 
-def test_the_module_says_what_it_has() -> None:
+def test_module_dir_lists_public_names() -> None:
     """Completion offers what is public, and the version is there."""
     assert set(dir(tessarr)) == {*tessarr.__all__, "__version__"}
     assert re.fullmatch(r"\d+\.\d+\.\d+.*", tessarr.__version__)

@@ -44,7 +44,7 @@ def test_fill_value_of_format_2_may_be_open() -> None:
     assert tessarr.empty(3).fill_value == 0
 
 
-def test_codecs_by_what_they_are_for() -> None:
+def test_codecs_of_an_array_have_roles() -> None:
     a = tessarr.create_array(
         None,
         shape=(8, 8),
@@ -234,7 +234,7 @@ def test_array_of_length_zero(store: Any, zarr_format: Any) -> None:
     assert list(a) == []
 
 
-def test_result_is_the_callers_own() -> None:
+def test_read_result_is_writable_copy() -> None:
     a = make()
     got = a[:]
     got[:] = 0
@@ -388,7 +388,7 @@ def test_big_endian_of_format_3_is_only_how_it_is_stored() -> None:
     assert a.store.get("c/0/0")[:8] == np.array([0, 1], ">i4").tobytes()
 
 
-def test_fill_values_that_look_alike_are_told_apart() -> None:
+def test_fill_value_comparison_is_bitwise() -> None:
     a = tessarr.create_array(None, shape=4, dtype="f8", chunks=1, fill_value=0.0)
     a[:] = [0.0, -0.0, np.nan, 1]
     assert a.nchunks_initialized == 3
@@ -442,7 +442,7 @@ def test_repr_is_one_line_without_requests(zarr_format: Any) -> None:
     assert repr(b) == "Array(/foo/bar, (4,), uint8, chunks=(2,), shards=(4,), order=C)"
 
 
-def test_info_counts_what_is_stored(store: Any) -> None:
+def test_info_counts_stored_chunks(store: Any) -> None:
     a = tessarr.create_array(store, shape=(7, 10), dtype="i4", chunks=(3, 4))
     empty = a.nbytes_stored
     assert (a.nchunks_initialized, empty) == (0, len(store.get("zarr.json")))

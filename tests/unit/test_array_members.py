@@ -67,7 +67,7 @@ def test_compressors_by_their_old_names() -> None:
     assert len(c.compressors) == 2
 
 
-def test_digests_are_those_of_what_is_stored(zarr_format: Any) -> None:
+def test_digest_hashes_stored_chunks_and_documents(zarr_format: Any) -> None:
     """Chunks in the order of the grid, then the documents, as in zarr-python 2.18."""
     a = tessarr.zeros((30, 2), chunks=(2, 2), zarr_format=zarr_format, path="x")
     a[:] = np.arange(60).reshape(30, 2)
@@ -142,7 +142,7 @@ def test_the_block_of_the_tutorial() -> None:
     assert (items["Filter [0]"], items["Compressor"]) == (repr(a.filters[0]), "None")
 
 
-def test_codecs_in_the_block_say_what_they_are_for() -> None:
+def test_info_block_lists_codec_roles() -> None:
     a = tessarr.create_array(
         shape=8, dtype="u1", chunks=2, shards=4, compressors=["zstd", "crc32c"]
     )
@@ -241,7 +241,7 @@ def test_an_array_may_be_opened_with_another_configuration(zarr_format: Any) -> 
     assert tessarr.Array.open(a.store, zarr_format=zarr_format) == a
 
 
-def test_what_h5py_reads_and_writes_directly() -> None:
+def test_read_direct_and_write_direct_match_h5py() -> None:
     data = np.arange(12).reshape(3, 4)
     a = tessarr.create_array(data=data, chunks=2)
     room = np.zeros((5, 4), int)

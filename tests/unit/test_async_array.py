@@ -14,7 +14,7 @@ from tessarr.errors import SelectionError
 REFERENCE = np.arange(20).reshape(4, 5)
 
 
-def test_what_zarr_python_awaits_can_be_awaited(zarr_format: Any) -> None:
+def test_async_array_methods_are_awaitable(zarr_format: Any) -> None:
     a = tessarr.create_array(data=REFERENCE, chunks=2, zarr_format=zarr_format)
     later = a.async_array
     mask = REFERENCE % 3 == 0
@@ -52,7 +52,7 @@ def test_what_zarr_python_awaits_can_be_awaited(zarr_format: Any) -> None:
     assert (a.shape, a[0].tolist(), dict(a.attrs)) == ((1, 5), [7] * 5, {"x": 1})
 
 
-def test_what_needs_no_waiting_is_that_of_the_array() -> None:
+def test_async_array_properties_equal_those_of_the_array() -> None:
     a = tessarr.zeros((4, 5), path="x")
     later = a.async_array
     assert (later.shape, later.name, later.dtype, later.metadata) == (

@@ -92,26 +92,26 @@ def test_failed_change_changes_nothing(node: Any, value: Any) -> None:
     check(node, {**before, "later": 1})
 
 
-def test_what_is_read_is_a_copy(node: Any) -> None:
+def test_attribute_value_read_is_a_copy(node: Any) -> None:
     node.attrs["deep"]["list"].append(3)
     node.attrs.asdict()["deep"]["x"] = 1
     check(node, {"a": 1, "deep": {"list": [1, 2]}})
 
 
-def test_what_is_given_is_copied(node: Any) -> None:
+def test_attribute_value_set_is_copied(node: Any) -> None:
     mine = [1]
     node.attrs["x"] = mine
     mine.append(2)
     assert node.attrs["x"] == [1]
 
 
-def test_what_others_set_is_kept(node: Any) -> None:
+def test_attribute_set_by_another_handle_is_kept(node: Any) -> None:
     tessarr.open(node.store, path="n").attrs["theirs"] = 1
     node.attrs["ours"] = 2
     check(node, {"a": 1, "deep": {"list": [1, 2]}, "theirs": 1, "ours": 2})
 
 
-def test_attributes_of_two_nodes_with_equal_documents_are_apart(
+def test_attributes_of_nodes_with_equal_documents_are_independent(
     store: Any, zarr_format: Any
 ) -> None:
     a, b = (
@@ -138,7 +138,7 @@ def test_threads_edit_without_losing_anything(node: Any) -> None:
     assert len(stored(node)) == 2 + 80
 
 
-def test_of_an_attribute_that_is_not_there_one_that_is_alike_is_told() -> None:
+def test_missing_attribute_error_suggests_a_similar_name() -> None:
     a = tessarr.create_array(None, shape=3, attributes={"units": "K"})
     with pytest.raises(
         KeyError, match=r"array '/' has no attribute 'unit'; did you mean 'units'\?"

@@ -173,7 +173,9 @@ def test_failed_creation_leaves_no_copy(zarr_format: Any) -> None:
     assert items[holder(zarr_format)] == before
 
 
-def test_differences_are_told(consolidated: MemoryStore, zarr_format: Any) -> None:
+def test_consolidated_differences_lists_changes(
+    consolidated: MemoryStore, zarr_format: Any
+) -> None:
     """What programs that know nothing of copies change shows as what it is."""
     name = "zarr.json" if zarr_format == 3 else ".zarray"
     document = json.loads(bytes(consolidated.get("a/x/" + name) or b""))
@@ -426,7 +428,7 @@ def test_consolidate_v3_token_outside_of_attributes_is_refused() -> None:
     assert str(array.fill_value) == "nan"
 
 
-def test_nodes_of_the_other_format_are_told() -> None:
+def test_consolidate_nodes_of_other_format_warns() -> None:
     store = MemoryStore()
     root = tessarr.create_group(store)
     root.create_group("new")

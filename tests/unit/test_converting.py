@@ -78,7 +78,7 @@ def filled(store: Any, zarr_format: Any, **settings: Any) -> tessarr.Array:
 @pytest.mark.covers("ALL-10")
 @pytest.mark.parametrize("separator", [".", "/"])
 @pytest.mark.parametrize("name", PLAIN)
-def test_there_and_back_in_place(name: str, separator: str) -> None:
+def test_convert_in_place_round_trip_restores_documents(name: str, separator: str) -> None:
     """Chunks stay, byte for byte, and mean the same; format 2 comes back as it was."""
     store = MemoryStore()
     a = filled(store, 2, **PLAIN[name], dimension_separator=separator)
@@ -160,7 +160,7 @@ def test_a_dry_run_changes_nothing(to: Any) -> None:
     assert snapshot(store) == before
 
 
-def test_old_metadata_may_be_kept() -> None:
+def test_convert_with_keep_leaves_old_documents() -> None:
     store = hierarchy(2)
     before = snapshot(store)
     tessarr.convert(store, to=3, keep=True)
@@ -260,7 +260,7 @@ LACKING_IN_2: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", LACKING_IN_2)
-def test_what_format_2_lacks_is_listed_and_nothing_changes(name: str) -> None:
+def test_convert_without_equivalent_lists_problems_and_changes_nothing(name: str) -> None:
     settings, reason = LACKING_IN_2[name]
     store = MemoryStore()
     root = tessarr.create_group(store)
@@ -320,7 +320,7 @@ def test_records_of_mixed_order_and_sub_arrays_that_format_3_lacks() -> None:
             tessarr.convert(store, to=3)
 
 
-def test_what_is_told_but_not_in_the_way() -> None:
+def test_convert_notes_do_not_prevent_conversion() -> None:
     store = MemoryStore()
     tessarr.create_array(store, shape=2, fill_value=None, zarr_format=2)
     document = json.loads(bytes(store.get(".zarray") or b""))
@@ -373,7 +373,7 @@ def test_documents_of_both_formats_that_differ() -> None:
     assert snapshot(store) == before
 
 
-def test_unreadable_nodes_are_in_the_way() -> None:
+def test_convert_unreadable_node_raises() -> None:
     store = hierarchy(2)
     store.put("b/c/.zarray", b"{")
     with pytest.raises(UnsupportedError, match=r"/b/c: .*not JSON"):
@@ -435,7 +435,7 @@ def test_to_a_target(tmp_path: Any, before: int, to: Any, consolidated: bool) ->
     same(target, to)
 
 
-def test_arrays_are_written_anew_if_that_is_asked_for() -> None:
+def test_convert_with_recode_encodes_arrays_again() -> None:
     store = MemoryStore()
     root = tessarr.create_group(store)
     x = root.create_array(
@@ -457,7 +457,7 @@ def test_arrays_are_written_anew_if_that_is_asked_for() -> None:
     assert tessarr.open_group(target)["plain"][...].tolist() == [1, 2, 3]
 
 
-def test_objects_are_written_anew_where_the_format_has_their_type() -> None:
+def test_convert_with_recode_encodes_objects_with_their_type() -> None:
     store, target = MemoryStore(), MemoryStore()
     root = tessarr.create_group(store, zarr_format=2)
     letters = codecs.Categorize(labels=["a", "b"], dtype=object)
@@ -541,7 +541,7 @@ def test_filters_with_a_byte_order_in_format_3(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("shards", [None, 40_000])
-def test_how_far_it_is_is_told(shards: int | None) -> None:
+def test_convert_progress_reaches_the_total(shards: int | None) -> None:
     """Bytes that are done, of those of all arrays: chunks as stored, and values written anew."""
     store, target = MemoryStore(), MemoryStore()
     group = tessarr.create_group(store)

@@ -75,7 +75,7 @@ def test_older_names_mean_the_same(zarr_format: Any) -> None:
         ({"name": "a", "path": "b"}, "name or path"),
     ],
 )
-def test_what_contradicts_itself_or_is_not_known(settings: Any, names: str) -> None:
+def test_create_contradictory_or_unknown_settings_raise(settings: Any, names: str) -> None:
     store: dict[str, bytes] = {}
     with pytest.raises(TypeError, match=names):
         tessarr.create_array(store, shape=3, **settings)
@@ -94,7 +94,7 @@ def test_unknown_keywords_are_refused_where_the_node_exists(opener: Any) -> None
 
 
 @pytest.mark.parametrize("shape", [(4, 4), 4])
-def test_a_shape_in_the_place_of_the_store(shape: Any) -> None:
+def test_create_array_shape_as_store_raises(shape: Any) -> None:
     with pytest.raises(TypeError, match=r"tessarr\.create"):
         tessarr.create_array(shape)
 
@@ -177,7 +177,7 @@ def test_settings_that_have_to_be_as_they_are() -> None:
         tessarr.zeros(2, meta_array=object())
 
 
-def test_every_setting_is_told_of() -> None:
+def test_create_array_docstring_lists_every_setting() -> None:
     told = str(tessarr.create_array.__doc__)
     names = {name.strip() for line in told.splitlines() for name in line.split(",")}
     assert SETTING_NAMES - names == set()
@@ -333,7 +333,7 @@ def test_text_is_like_text_in_the_other_format() -> None:
         assert list(b[:]) == ["a", "bc"]
 
 
-def test_like_what_is_no_array_of_zarr() -> None:
+def test_full_like_of_foreign_arrays() -> None:
     a = tessarr.zeros_like(np.ones((3, 4), "i2"))
     assert (a.shape, a.dtype, a.compressors) == ((3, 4), "i2", (Blosc(),))
     assert tessarr.full_like([1.0, 2.0], 3)[1] == 3
@@ -397,7 +397,7 @@ def test_chunks(chunks: Any, expected: Any) -> None:
     assert tessarr.zeros((10000, 10000), chunks=chunks, dtype="i4").chunks == expected
 
 
-def test_consolidated_groups_take_what_open_group_takes() -> None:
+def test_open_consolidated_takes_the_settings_of_open_group() -> None:
     store: dict[str, bytes] = {}
     chunks: dict[str, bytes] = {}
     group = tessarr.group(store, chunk_store=chunks)
@@ -411,7 +411,7 @@ def test_consolidated_groups_take_what_open_group_takes() -> None:
         tessarr.open_consolidated(store, chunks_store=chunks)
 
 
-def test_how_arrays_are_opened_goes_through_every_function() -> None:
+def test_runtime_settings_apply_in_every_function() -> None:
     sync = tessarr.ThreadSynchronizer()
     store: dict[str, bytes] = {}
     how: dict[str, Any] = {"synchronizer": sync, "cache_metadata": False}
@@ -436,7 +436,7 @@ def test_how_arrays_are_opened_goes_through_every_function() -> None:
     assert group.zeros("g", 3, synchronizer=None, cache_metadata=False).cache_metadata is False
 
 
-def test_metadata_that_is_not_kept_shows_what_others_change() -> None:
+def test_uncached_metadata_shows_concurrent_changes() -> None:
     store: dict[str, bytes] = {}
     a = tessarr.zeros(3, store=store, cache_metadata=False)
     tessarr.open_array(store).resize(5)

@@ -111,7 +111,7 @@ def test_a_handle_for_reading_refuses_every_write() -> None:
         array._write_future((ROWS, ROWS), (0, 1), value, Future())
 
 
-def test_futures_are_told_what_a_resize_in_between_leaves() -> None:
+def test_future_keeps_the_description_across_a_resize() -> None:
     """A read keeps the description that its selection was checked against."""
     array = handle()
     small = describe(shape=(1,), grid=(1,))
@@ -142,7 +142,7 @@ class Owning(np.ndarray[Any, Any]):
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [0, 2, 1]])
-def test_a_read_that_its_own_target_keeps_is_collected(order: list[int]) -> None:
+def test_read_in_reference_cycle_is_collected(order: list[int]) -> None:
     """Also where dimensions that belong together are apart, and what is read comes by a buffer."""
     points = OutputIndexMap(index_array=[[[0], [1]], [[2], [3]]])
     domain = IndexDomain(shape=[2, 2, 4])
@@ -211,7 +211,7 @@ def test_damage_has_a_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_allocator_is_told_how_long_memory_is_kept() -> None:
+def test_allocator_purge_delay_is_set() -> None:
     program = [sys.executable, "-c", "import tessarr._engine"]
     asked = {**os.environ, "MIMALLOC_VERBOSE": "1"}
     told = subprocess.run(program, env=asked, capture_output=True, check=True, text=True)

@@ -152,7 +152,7 @@ print(cents.metadata.data_type, cents[0])
 
 
 @pytest.mark.slow
-def test_a_package_is_found_by_its_entry_points(tmp_path: Path) -> None:
+def test_extension_entry_point_is_loaded(tmp_path: Path) -> None:
     """All six extension points, from an installed package that nobody imports."""
     (tmp_path / "lab_extensions.py").write_text(MODULE, encoding="utf-8")
     info = tmp_path / "lab_extensions-1.0.dist-info"
@@ -321,7 +321,7 @@ def test_unknown_extensions_are_named(point: str, form: str) -> None:
 
 
 @pytest.mark.parametrize("group", [False, True])
-def test_members_that_need_not_be_understood_are_kept(group: bool) -> None:
+def test_unknown_optional_members_survive_edits(group: bool) -> None:
     """V3-EXT-06 and V3-EXT-12."""
     extra = {"must_understand": False, "deep": [1, {"x": None}]}
     if group:

@@ -109,7 +109,7 @@ def test_writing_fields_leaves_the_others_as_they_are(layout, stored, key):
         assert a[...].tobytes() == values.tobytes()
 
 
-def test_a_whole_write_of_one_field_reads_what_is_stored(tmp_path):
+def test_field_write_of_whole_chunk_keeps_other_fields(tmp_path):
     a = tessarr.create_array(tmp_path, shape=(4,), dtype=SIMPLE, chunks=(2,))
     a[...] = any_records(SIMPLE, (4,))
     before = a[...]
@@ -185,7 +185,7 @@ def test_a_field_that_is_an_array_is_read_into_an_array():
         a["d", 0] = [1, 2, 3]
 
 
-def test_what_is_no_field_is_refused():
+def test_unknown_field_raises():
     a = tessarr.create_array(None, shape=(3,), dtype=SIMPLE)
     with pytest.raises(SelectionError, match="no field 'w': there are 'x', 'y', 'z'"):
         a["w"]
@@ -206,7 +206,7 @@ def test_what_is_no_field_is_refused():
         plain.get_basic_selection(fields="x")
 
 
-def test_the_engine_checks_what_it_is_told_of_fields():
+def test_engine_invalid_field_parts_raise():
     a = tessarr.create_array(None, shape=(3,), dtype=SIMPLE)
     buffer = np.zeros(3, "u2")
     axes, out_axes = ((0, 1, 3),), (0,)

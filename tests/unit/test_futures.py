@@ -104,7 +104,7 @@ def test_cancelled_future_frees_its_buffer_at_once(store: Gated) -> None:
     running[0].result()
 
 
-def test_cancelled_future_tells_who_waits(store: Gated) -> None:
+def test_cancelled_future_wakes_waiting_threads(store: Gated) -> None:
     """Callbacks, `concurrent.futures.wait` and other threads see the end."""
     array = tessarr.open_array(store)
     running = busy(array)

@@ -51,7 +51,7 @@ def test_too_many_chunks_are_refused():
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 4)), min_size=1), st.integers(0, 60))
-def test_cuts_are_what_a_list_of_lengths_says(runs, size):
+def test_cuts_match_a_list_of_lengths(runs, size):
     cuts = Cuts(tuple(runs))
     lengths = [length for length, count in runs for _ in range(count)]
     lengths += [lengths[-1]] * 60
@@ -106,7 +106,7 @@ def test_lists_and_runs_are_the_same():
         ({"kind": "inline", "chunk_shapes": [4], "other": 1}, ["/other"]),
     ],
 )
-def test_what_is_wrong_with_a_rectilinear_grid_has_a_place(configuration, faults):
+def test_invalid_rectilinear_grid_error_has_json_path(configuration, faults):
     grid, found = read(**configuration)
     assert grid is None
     assert found == faults
@@ -124,7 +124,7 @@ def test_chunks_cover_the_array(shape, fault):
     assert fit(grid, (60, 5))[0] == grid
 
 
-def test_chunks_may_reach_over_the_edge_and_lie_behind_it():
+def test_rectilinear_chunks_may_exceed_the_shape():
     grid, problems = fit(RectilinearGrid.of([[10, 20, 30, 40]]), (35,))
     assert not problems.found
     assert grid.grid_shape((35,)) == (3,)
@@ -132,7 +132,7 @@ def test_chunks_may_reach_over_the_edge_and_lie_behind_it():
     assert grid.grid_shape((0,)) == (0,)
 
 
-def test_a_grid_grows_by_one_chunk_of_what_is_missing():
+def test_rectilinear_grid_growth_appends_one_chunk():
     grid = RectilinearGrid.of([[10, 20], 4])
     assert grid.resized((30, 99), (1, 1)) == grid
     assert grid.resized((5, 5), (1, 1)) == grid

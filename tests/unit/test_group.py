@@ -111,7 +111,7 @@ def test_members_and_tree(group: tessarr.Group) -> None:
     assert (group.nmembers(), group.nmembers(None)) == (3, 5)
 
 
-def test_creating_what_exists(group: tessarr.Group) -> None:
+def test_create_group_existing_raises(group: tessarr.Group) -> None:
     for create in (group.create_group, lambda name: group.create_array(name, shape=1)):
         with pytest.raises(ExistsError):
             create("foo")

@@ -76,7 +76,7 @@ def test_a_synchronizer_goes_to_all_below(store: Any) -> None:
     assert str(group.info).endswith("; synchronizer: ThreadSynchronizer")
 
 
-def test_attributes_that_are_not_kept(store: Any, zarr_format: Any) -> None:
+def test_cache_attrs_false_reads_attributes_again(store: Any, zarr_format: Any) -> None:
     root = tessarr.create_group(store, zarr_format=zarr_format)
     follows, keeps = tessarr.Group(store, cache_attrs=False), tessarr.Group(store)
     root.attrs["k"] = 1
@@ -110,7 +110,7 @@ def test_attribute_access(root: tessarr.Group) -> None:
     assert root._ipython_key_completions_() == ["foo", "quux"]
 
 
-def test_what_programs_ask_for_costs_no_request(store: Any) -> None:
+def test_getattr_of_private_names_costs_no_request(store: Any) -> None:
     counted = CountingStore(store)
     group = tessarr.create_group(counted)
     before = counted.counts()
@@ -216,7 +216,7 @@ def test_a_group_does_not_replace_itself(root: tessarr.Group) -> None:
     assert stored(root) == before
 
 
-def test_nodes_are_places(root: tessarr.Group) -> None:
+def test_nodes_are_accepted_as_stores(root: tessarr.Group) -> None:
     """What takes a store takes a group or an array of Tessarr, too."""
     foo = root["foo"]
     assert tessarr.open(foo) == foo
@@ -333,7 +333,7 @@ def test_moving(any_store: Any, zarr_format: Any) -> None:
     assert list(root["new/er"]) == []
 
 
-def test_what_cannot_be_moved(root: tessarr.Group) -> None:
+def test_move_invalid_source_or_target_raises(root: tessarr.Group) -> None:
     before = stored(root)
     for source, dest, error in (
         ("nope", "x", NotFoundError),
@@ -351,7 +351,7 @@ def test_what_cannot_be_moved(root: tessarr.Group) -> None:
         tessarr.Group(root.store, read_only=True).move("foo", "x")
 
 
-def test_left_over_chunks_do_not_become_part_of_what_is_moved(root: tessarr.Group) -> None:
+def test_move_onto_leftover_chunks_raises(root: tessarr.Group) -> None:
     root._store.put("new/0", b"stray")
     with pytest.raises(ExistsError, match="something is stored there"):
         root.move("quux", "new")

@@ -95,7 +95,7 @@ def test_nodes_like_others(store: Any, zarr_format: Any) -> None:
         ({"new": None, "x": {"attributes": {"k": object()}}}, ArgumentError),
     ],
 )
-def test_what_cannot_be_created_changes_nothing(nodes: Any, error: type[Exception]) -> None:
+def test_create_hierarchy_invalid_node_changes_nothing(nodes: Any, error: type[Exception]) -> None:
     store = MemoryStore()
     root = tessarr.create_group(store)
     root.create_group("there/below")

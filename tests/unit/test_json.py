@@ -41,7 +41,7 @@ def load(text):
         ("undefined", "line 1"),
     ],
 )
-def test_what_is_not_json_is_refused(text, reason):
+def test_value_that_is_not_json_raises(text, reason):
     with pytest.raises(MetadataError, match=reason) as caught:
         load(text)
     assert caught.value.problems[0].kind == "invalid_json"
@@ -118,7 +118,7 @@ def test_finite_values_survive_a_round_trip(value):
     assert defects == []
 
 
-def test_plain_converts_what_json_has_no_type_for():
+def test_to_plain_converts_numpy_and_tuples():
     value = {"a": (np.int64(1), np.float32(0.5)), "b": np.arange(3), "c": np.bool_(True)}
     assert _json.to_plain(value, "", pytest.fail, note_non_finite=pytest.fail) == {
         "a": [1, 0.5],

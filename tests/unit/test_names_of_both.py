@@ -137,7 +137,7 @@ def test_records_in_lists_are_elements() -> None:
 
 
 @FORMATS
-def test_places_of_nodes(zarr_format: Any, tmp_path: Path) -> None:
+def test_store_path_of_nodes(zarr_format: Any, tmp_path: Path) -> None:
     group = tessarr.open_group(tmp_path / "g", zarr_format=zarr_format)
     a = group.array("a/b", [1, 2])
     place = a.store_path
@@ -248,7 +248,7 @@ def test_groups_take_the_keywords_of_zarr_python_3() -> None:
 
 
 @FORMATS
-def test_what_json_cannot_hold_is_a_type_error_and_a_value_error(zarr_format: Any) -> None:
+def test_not_json_error_is_type_error_and_value_error(zarr_format: Any) -> None:
     a = tessarr.zeros(2, zarr_format=zarr_format)
     for wrong in ({"x": object()}, {"x": {1, 2}}, {"x": 1j}):
         with pytest.raises(NotJSONError) as caught:
@@ -264,7 +264,7 @@ def test_what_json_cannot_hold_is_a_type_error_and_a_value_error(zarr_format: An
 
 
 @pytest.mark.parametrize(("zarr_format", "shards"), [(2, None), (3, None), (3, 4)])
-def test_what_is_not_stored_can_be_refused(zarr_format: Any, shards: Any, tmp_path: Path) -> None:
+def test_missing_chunk_with_refuse_raises(zarr_format: Any, shards: Any, tmp_path: Path) -> None:
     place = tmp_path / "a"
     settings: dict[str, Any] = {"shards": shards} if shards else {}
     config = {"read_missing_chunks": False}
@@ -301,7 +301,7 @@ def test_what_is_not_stored_can_be_refused(zarr_format: Any, shards: Any, tmp_pa
         a[10]
 
 
-def test_arrays_of_a_group_refuse_what_is_not_stored(tmp_path: Path) -> None:
+def test_missing_chunk_in_group_with_refuse_raises(tmp_path: Path) -> None:
     group = tessarr.open(tmp_path / "g", config={"read_missing_chunks": False})
     made = group.zeros("a", shape=4)
     for a in (made, group["a"]):

@@ -19,7 +19,7 @@ def make(zarr_format: Any, store: Any = None, **settings: Any) -> Any:
     return tessarr.create_array(store, path="x/a", zarr_format=zarr_format, **settings)
 
 
-def test_an_array_is_made_from_its_store(zarr_format: Any, tmp_path: Any) -> None:
+def test_array_constructor_opens_a_store(zarr_format: Any, tmp_path: Any) -> None:
     a = make(zarr_format, tmp_path)
     a[:] = 7
     for store in (tmp_path, str(tmp_path), a.store):
@@ -36,7 +36,7 @@ def test_an_array_is_made_from_its_store(zarr_format: Any, tmp_path: Any) -> Non
     assert tessarr.Array(mapping, "x/a")[0, 0] == 5
 
 
-def test_chunks_may_be_in_a_store_of_their_own(zarr_format: Any) -> None:
+def test_chunk_store_holds_the_chunks(zarr_format: Any) -> None:
     documents: dict[str, bytes] = {}
     chunks: dict[str, bytes] = {}
     make(zarr_format, documents)
@@ -49,7 +49,7 @@ def test_chunks_may_be_in_a_store_of_their_own(zarr_format: Any) -> None:
     assert tessarr.Array(documents, "x/a", False, chunks)[0, 0] == 1
 
 
-def test_what_is_no_array_is_said(tmp_path: Any) -> None:
+def test_open_array_of_group_raises(tmp_path: Any) -> None:
     tessarr.create_group(tmp_path)
     for store, path in ((tmp_path, None), (tmp_path, "a"), (None, None)):
         with pytest.raises(NotFoundError) as caught:
@@ -61,7 +61,7 @@ def test_what_is_no_array_is_said(tmp_path: Any) -> None:
         tessarr.Array(tmp_path, colour="blue")  # type: ignore[call-arg]
 
 
-def test_refresh_shows_what_others_have_changed(zarr_format: Any) -> None:
+def test_refresh_shows_concurrent_changes(zarr_format: Any) -> None:
     a = make(zarr_format)
     b = tessarr.Array(a.store, "x/a")
     a.append(np.ones((2, 4)))
@@ -141,7 +141,7 @@ def test_format_1_refreshes() -> None:
 
 
 @pytest.mark.parametrize("kind", ["object", "string"])
-def test_text_stays_what_it_was_opened_as(kind: Any) -> None:
+def test_refresh_keeps_the_text_type(kind: Any) -> None:
     store = tessarr.array(["a", "b"], dtype=str).store
     with tessarr.options(text=kind):
         a = tessarr.Array(store)

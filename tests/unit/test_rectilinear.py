@@ -31,7 +31,7 @@ def document(array: tessarr.Array) -> Any:
     return json.loads(array.store.get("zarr.json") or b"")
 
 
-def test_what_it_says_of_itself() -> None:
+def test_rectilinear_array_properties() -> None:
     a = created()
     assert a.chunks == ((10, 20, 30), 4)
     assert a.shards is None
@@ -61,7 +61,7 @@ def test_shards_of_several_lengths() -> None:
     assert created(chunks=None, shards=CHUNKS).shards == a.shards  # subchunks guessed
 
 
-def test_what_is_refused_at_creation() -> None:
+def test_rectilinear_invalid_chunks_raise() -> None:
     with pytest.raises(ArgumentError, match="do not cover 61"):
         created(shape=(61, 10))
     with pytest.raises(ArgumentError, match="do not divide shards"):
@@ -210,7 +210,7 @@ class Shapes(codecs.ArrayArrayCodec):
         return array[::-1]
 
 
-def test_codecs_in_python_are_given_the_shape_of_the_chunk() -> None:
+def test_rectilinear_python_codec_receives_chunk_shape() -> None:
     codec = Shapes()
     a = created(filters=[codec])
     a[:] = numbers(a.shape)

@@ -26,7 +26,7 @@ def registry(monkeypatch):
     return Registry("thing", "example.things")
 
 
-def test_names_of_entry_points_are_loaded_when_asked_for(registry):
+def test_entry_points_are_loaded_on_first_use(registry):
     assert registry.find("good") == 1
     assert registry.find("other") is None
     assert list(registry.names()) == ["bad", "good"]

@@ -130,7 +130,7 @@ def test_resize_larger_that_needs_blocks_clears_every_edge_chunk(
     assert a[:].sum() == 20 * 22
 
 
-def test_resize_larger_by_many_chunks_lists_what_is_stored() -> None:
+def test_resize_larger_by_many_chunks_lists_stored_keys() -> None:
     """Where a million chunks become part of the array, only stored ones are looked for."""
     store = CountingStore(MemoryStore())
     a = tessarr.create_array(store, shape=(2000, 2000), chunks=(2, 2), dtype="u1")
@@ -140,7 +140,7 @@ def test_resize_larger_by_many_chunks_lists_what_is_stored() -> None:
     assert store.list("") == ["zarr.json"]
 
 
-def test_resize_larger_after_growth_elsewhere_keeps_what_was_written() -> None:
+def test_resize_larger_after_concurrent_growth_keeps_its_data() -> None:
     """An array that does not know the stored shape deletes nothing that is part of it."""
     a = tessarr.create_array(None, data=np.ones(4), chunks=2)
     old = tessarr.open_array(a.store)
@@ -149,7 +149,7 @@ def test_resize_larger_after_growth_elsewhere_keeps_what_was_written() -> None:
     assert old[:].tolist() == [1.0] * 9 + [0.0] * 3
 
 
-def test_shrinking_deletes_what_is_outside(array: tessarr.Array) -> None:
+def test_resize_smaller_deletes_chunks_outside(array: tessarr.Array) -> None:
     array[:] = 1
     array.resize(2, 3)
     assert array.store.list("") == ["c/0/0", "zarr.json"]
@@ -187,7 +187,7 @@ def test_appending_nothing(array: tessarr.Array) -> None:
     assert array.append(np.zeros((0, 8))) == (7, 8)
 
 
-def test_appending_covers_what_an_earlier_failure_left(store: Any) -> None:
+def test_append_overwrites_leftovers_of_a_failed_append(store: Any) -> None:
     a = tessarr.create_array(store, shape=2, dtype="u1", chunks=2, compressors=None)
     store.put("c/1", b"\x09\x09")
     a.append([0, 0])
@@ -195,7 +195,7 @@ def test_appending_covers_what_an_earlier_failure_left(store: Any) -> None:
 
 
 @pytest.mark.parametrize("data", [np.zeros((1, 7)), np.zeros(8), np.zeros((1, 1, 8)), 5])
-def test_appending_what_does_not_fit(array: tessarr.Array, data: Any) -> None:
+def test_append_wrong_shape_raises(array: tessarr.Array, data: Any) -> None:
     before = array.store.list("")
     with pytest.raises(ArgumentError) as caught:
         array.append(data)
@@ -205,7 +205,7 @@ def test_appending_what_does_not_fit(array: tessarr.Array, data: Any) -> None:
         array.append(np.zeros((1, 8)), axis=2)
 
 
-def test_appending_goes_behind_what_others_appended(store: Any) -> None:
+def test_append_after_concurrent_append_follows_it(store: Any) -> None:
     a = tessarr.create_array(store, shape=0, dtype="u1", chunks=2)
     b = tessarr.open_array(store)
     a.append([1, 2, 3])
@@ -214,7 +214,7 @@ def test_appending_goes_behind_what_others_appended(store: Any) -> None:
     assert a[:].tolist() == [1, 2, 3, 4, 5]
 
 
-def test_appending_to_what_is_resized_meanwhile_by_others_who_do_not_wait(
+def test_append_concurrent_resize_without_lock_raises(
     array: tessarr.Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = resize.write_region
@@ -250,7 +250,7 @@ def test_threads_append_without_losing_anything() -> None:
 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("shards", [None, (6, 6)])
-def test_what_is_not_in_memory_is_appended_part_by_part(axis: int, shards: Any) -> None:
+def test_append_of_lazy_array_reads_parts(axis: int, shards: Any) -> None:
     """Parts are as small as asked for, and all of them show at once."""
     old = np.arange(7 * 5).reshape(7, 5)
     more = np.arange(100, 100 + 23 * 5).reshape(23, 5) if axis == 0 else old[:, [0] * 23] + 100

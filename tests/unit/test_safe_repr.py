@@ -33,7 +33,7 @@ from tessarr._safe_repr import cut, safe_repr
         Ellipsis,
     ],
 )
-def test_short_values_are_told_as_by_repr(value: object) -> None:
+def test_safe_repr_short_values_equal_repr(value: object) -> None:
     """What fits is what Python shows."""
     assert safe_repr(value) == repr(value)
 
@@ -82,7 +82,7 @@ def test_objects_that_cannot_be_shown_are_named() -> None:
     assert safe_repr([Rude()]) == "[an object of 'Rude']"
 
 
-def test_no_more_is_asked_for_than_is_told() -> None:
+def test_cut_reads_no_more_pieces_than_it_shows() -> None:
     """Pieces are joined until there are enough letters."""
     pieces = iter(["x"] * 1000)
     assert cut(pieces) == "x" * 200 + "…"

@@ -27,7 +27,7 @@ def test_an_array_there_and_back(store: Any, zarr_format: Any) -> None:
 
 
 @FORMATS
-def test_a_group_is_loaded_when_asked(store: Any, zarr_format: Any) -> None:
+def test_load_of_group_reads_members_lazily(store: Any, zarr_format: Any) -> None:
     tessarr.save(store, [1, 2], [3.5], zarr_format=zarr_format, height=np.float32([7]))
     loaded = tessarr.load(store)
     assert repr(loaded) == "<LazyLoader: arr_0, arr_1, height>"
@@ -58,7 +58,7 @@ def test_names_may_be_paths(store: Any) -> None:
     assert list(tessarr.open(store)) == ["x"]
 
 
-def test_saving_replaces_what_is_there(store: Any) -> None:
+def test_save_replaces_an_existing_node(store: Any) -> None:
     tessarr.save(store, a=[1], b=[2])
     tessarr.save(store, c=[3])
     assert list(tessarr.open(store)) == ["c"]
@@ -66,7 +66,7 @@ def test_saving_replaces_what_is_there(store: Any) -> None:
     assert list(tessarr.load(store)) == [4]
 
 
-def test_what_cannot_be_saved_deletes_nothing(store: Any) -> None:
+def test_save_invalid_data_deletes_nothing(store: Any) -> None:
     tessarr.save(store, a=[1])
     with pytest.raises(ArgumentError, match="nothing to save"):
         tessarr.save(store)
@@ -81,7 +81,7 @@ def test_what_cannot_be_saved_deletes_nothing(store: Any) -> None:
     assert list(tessarr.load(store)["a"]) == [1]
 
 
-def test_saving_what_is_in_the_same_store(store: Any) -> None:
+def test_save_of_array_in_the_same_store(store: Any) -> None:
     tessarr.save(store, a=[1, 2], b=[3])
     a = tessarr.open_array(store, path="a")
     tessarr.save(store, a, c=a)
@@ -93,7 +93,7 @@ def test_saving_what_is_in_the_same_store(store: Any) -> None:
     assert list(tessarr.load(store)) == [1, 2]
 
 
-def test_loading_what_is_not_there(store: Any) -> None:
+def test_load_missing_node_raises(store: Any) -> None:
     with pytest.raises(NotFoundError):
         tessarr.load(store)
 

@@ -62,7 +62,7 @@ def test_format_3_has_a_fill_value() -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_what_a_store_contains(zarr_format: Any, tmp_path: Path) -> None:
+def test_contains_functions_match_nodes(zarr_format: Any, tmp_path: Path) -> None:
     """Arrays and groups, by the path of any kind of store."""
     for store in ({}, LocalStore(tmp_path / "b"), str(tmp_path / "c")):
         storage.init_group(store, zarr_format=zarr_format)

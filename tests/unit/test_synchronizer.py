@@ -78,7 +78,7 @@ def test_shards_are_held_whole() -> None:
     assert recording.taken() == ["a/c/0/1"]
 
 
-def test_chunks_of_different_lengths_are_found() -> None:
+def test_locks_of_rectilinear_chunks() -> None:
     a, recording = make(3, shape=(10,), chunks=[[2, 5, 3]])
     a[[0, 7, 9]] = 1
     a[1:8:6] = 1
@@ -253,7 +253,7 @@ def test_pickle(tmp_path: Any) -> None:
     assert b[:].tolist() == [1, 1, 1]
 
 
-def test_reading_only_stays_so() -> None:
+def test_read_only_array_with_synchronizer_stays_read_only() -> None:
     a, recording = make()
     b = tessarr.Array(a.store, "a", read_only=True, synchronizer=recording)
     for change in (lambda: b.__setitem__(0, 1), lambda: b.resize(1, 1)):
@@ -262,7 +262,7 @@ def test_reading_only_stays_so() -> None:
     assert recording.taken() == []
 
 
-def test_what_is_copied_region_by_region_is_locked() -> None:
+def test_copy_region_by_region_holds_locks() -> None:
     a, recording = make(2, shape=(600, 600), chunks=(300, 300))
     source = tessarr.ones((600, 600), chunks=(100, 100), dtype="i4")
     a[...] = source
@@ -271,7 +271,7 @@ def test_what_is_copied_region_by_region_is_locked() -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_what_others_have_appended_to_the_last_chunk_is_kept(zarr_format: Any) -> None:
+def test_write_keeps_data_appended_to_the_last_chunk(zarr_format: Any) -> None:
     """Also by a writer that does not know of it, and writes all that it knows of the chunk."""
     a, _ = make(zarr_format, shape=(5,), chunks=(4,))
     a.append([7, 7])
@@ -320,7 +320,7 @@ def test_a_child_process_waits_for_no_thread_of_its_parent(tmp_path: Any) -> Non
 
 
 @pytest.mark.parametrize("wrong", [5, "folder", object()])
-def test_what_gives_no_locks(tmp_path: Any, wrong: Any) -> None:
+def test_invalid_synchronizer_raises(tmp_path: Any, wrong: Any) -> None:
     """It is refused before anything is stored."""
     with pytest.raises(TypeError, match="is not a synchronizer"):
         tessarr.zeros(3, store=tmp_path / "a", synchronizer=wrong)

@@ -160,7 +160,7 @@ def test_an_array_is_as_without(store: Any, transformers: Any, shards: Any) -> N
     assert tessarr.open_group(store)["g/a"] == a
 
 
-def test_where_things_are() -> None:
+def test_transformer_locations_of_chunks_and_documents() -> None:
     a = tessarr.create_array(
         None,
         path="x",
@@ -182,7 +182,7 @@ def test_where_things_are() -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(a))[:], [1, 2, 3])
 
 
-def test_damage_has_its_place() -> None:
+def test_transformer_damage_names_the_key() -> None:
     a = tessarr.create_array(
         None, shape=3, dtype="u1", storage_transformers=["tests.summed"], compressors=None
     )
@@ -275,7 +275,7 @@ def test_unknown_transformers() -> None:
         )
 
 
-def test_transformers_that_need_not_be_understood_are_kept() -> None:
+def test_optional_unknown_transformer_is_kept() -> None:
     document = {"name": "x.cache", "configuration": {"a": [1]}, "must_understand": False}
     items = stated(document, "tests.spread")
     a = tessarr.open_array(items)

@@ -125,7 +125,7 @@ def test_command_prints_its_warning(capsys: pytest.CaptureFixture[str], tmp_path
     assert ".py" not in err
 
 
-def test_all_warnings_of_the_package_go_through_one_function() -> None:
+def test_warnings_use_warn_user() -> None:
     """``warnings.warn`` would report a line of the package."""
     users = [
         str(path.relative_to(ROOT))

@@ -154,7 +154,7 @@ def test_compressors(
         ({"fill_value": "x"}, "/fill_value"),
     ],
 )
-def test_what_is_refused(changes: dict[str, Any], location: str) -> None:
+def test_v1_invalid_metadata_raises(changes: dict[str, Any], location: str) -> None:
     """With the place in the document of format 1."""
     with pytest.raises(MetadataError) as caught:
         tessarr.open_array(_broken(changes), "r")
@@ -199,7 +199,7 @@ def test_unknown_compressor() -> None:
 @pytest.mark.parametrize(
     "document", [b"", b"text", b"[1]", b'{"zarr_format": 2}', b'{"zarr_format": "1"}', b'{"a": 1}']
 )
-def test_other_things_called_meta(document: bytes) -> None:
+def test_v1_foreign_file_named_meta_is_ignored(document: bytes) -> None:
     """They are no arrays, and nothing keeps a new one from being made beside them."""
     store = MemoryStore({"meta": document})
     with pytest.raises(NotFoundError):
@@ -256,7 +256,7 @@ def test_order_f_by_the_letter_and_as_zarr_python_1_wrote_it() -> None:
 
 
 @pytest.mark.covers("V1-MIG-01")
-def test_migration_changes_documents_alone() -> None:
+def test_migrate_1to2_keeps_chunks() -> None:
     store = written(attrs=b'{"b": 1, "a": NaN}')
     chunks = {key: store.get(key) for key in store.list("") if "." in key}
     a = tessarr.migrate_1to2(store)
@@ -271,7 +271,7 @@ def test_migration_changes_documents_alone() -> None:
 
 
 @pytest.mark.covers("V1-MIG-04")
-def test_what_is_not_of_format_1_stays_as_it_is() -> None:
+def test_migrate_1to2_other_format_raises() -> None:
     empty = MemoryStore()
     v2, v3 = MemoryStore(), MemoryStore()
     tessarr.create_array(v2, shape=1, zarr_format=2)

@@ -31,7 +31,7 @@ def words(zarr_format=3, **settings):
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_what_text_is_read_as(zarr_format):
+def test_text_array_reads_as_strings(zarr_format):
     array = words(zarr_format)
     modern = STRINGS and zarr_format == 3
     assert array.dtype == (np.dtypes.StringDType() if modern else object)
@@ -87,7 +87,7 @@ def test_arrays_of_string_dtype_are_written():
 @pytest.mark.parametrize(
     "value", [1, 1.5, b"a", ["a", 2, "b", "c", "d"], [["a"], ["b"]], np.arange(5), "\ud800"]
 )
-def test_what_is_not_text_is_refused_before_anything_is_stored(value):
+def test_write_non_text_raises_before_storing(value):
     array = words()
     with pytest.raises(ArgumentError) as caught:
         array[...] = value
@@ -116,7 +116,7 @@ def test_futures_and_coroutines():
         array.write(0, 1)
 
 
-def test_results_go_where_they_are_asked_to():
+def test_read_into_out_of_variable_length_elements():
     array = words()
     wide = np.zeros((5, 3), object)
     with tessarr.options(text="object"):
@@ -269,7 +269,7 @@ def test_fill_value_0_of_text_is_empty_without_a_warning():
     assert array[...].tolist() == ["", ""]
 
 
-def test_no_reference_is_lost_or_kept():
+def test_object_reads_keep_reference_counts():
     array = words(2)
     value = np.array([f"element {n}" for n in range(5)], object)
     counts = [sys.getrefcount(item) for item in value]

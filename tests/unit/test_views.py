@@ -13,7 +13,7 @@ from tessarr import codecs
 from tessarr.errors import ArgumentError, ReadOnlyError, UnsupportedError
 
 
-def test_a_view_without_filters_shows_what_is_stored() -> None:
+def test_view_without_filters_reads_stored_bytes() -> None:
     """The example of zarr-python 2: categories by their numbers, which can be written."""
     labels = [b"female", b"male"]
     data = np.random.default_rng(42).choice(labels, size=10000)
@@ -82,7 +82,7 @@ def test_a_view_of_order_f_keeps_it(zarr_format: Any) -> None:
     assert v.order == "F"
 
 
-def test_a_view_has_its_own_fill_value(zarr_format: Any) -> None:
+def test_view_fill_value_replaces_that_of_the_array(zarr_format: Any) -> None:
     a = tessarr.full(100, chunks=10, fill_value=-1, dtype="i1", zarr_format=zarr_format)
     a[5] = 3
     v = a.view(fill_value=42)
@@ -212,7 +212,7 @@ def test_text_of_any_length_is_not_cast() -> None:
             attempt()
 
 
-def test_what_is_no_view_is_said() -> None:
+def test_view_invalid_arguments_raise() -> None:
     a = tessarr.zeros((4, 4), chunks=2)
     for arguments in (
         {"shape": -1},

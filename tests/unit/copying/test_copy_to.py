@@ -68,7 +68,7 @@ def test_rows_become_columns_and_all_else_stays(rows, tmp_path):
     ],
     ids=str,
 )
-def test_settings_change_what_they_say_in_either_format(rows, tmp_path, zarr_format, settings):
+def test_copy_to_settings_apply_in_both_formats(rows, tmp_path, zarr_format, settings):
     tessarr.copy_to(rows, tmp_path / "new", zarr_format=zarr_format, **settings)
     new = opened(tmp_path / "new")
     np.testing.assert_array_equal(new[...], VALUES)
@@ -122,7 +122,7 @@ def test_chunks_that_stay_the_same_are_moved_as_they_are_stored(tmp_path, made):
 
 
 @pytest.mark.parametrize(("one", "other"), [(2, 3), (3, 2)])
-def test_a_change_of_format_alone_moves_chunks_under_their_new_keys(tmp_path, one, other):
+def test_copy_to_other_format_renames_raw_chunks(tmp_path, one, other):
     source = tessarr.create_array(tmp_path / "old", data=VALUES, chunks=(20, 20), zarr_format=one)
     told = tessarr.copy_to(source, tmp_path / "new", zarr_format=other)
     assert told.nodes[0].as_stored
@@ -212,7 +212,7 @@ def test_an_unknown_setting_is_a_type_error(rows, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_what_is_there_is_replaced_only_if_asked_for(rows, tmp_path):
+def test_copy_to_existing_target_needs_overwrite(rows, tmp_path):
     tessarr.create_array(tmp_path / "new", data=[1, 2])
     with pytest.raises(ExistsError) as caught:
         tessarr.copy_to(rows, tmp_path / "new")
@@ -223,14 +223,14 @@ def test_what_is_there_is_replaced_only_if_asked_for(rows, tmp_path):
     assert opened(tmp_path / "new").shape == VALUES.shape
 
 
-def test_overwrite_leaves_a_folder_alone_in_which_there_is_no_node(rows, tmp_path):
+def test_copy_to_overwrite_keeps_a_folder_without_a_node(rows, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     tessarr.copy_to(rows, tmp_path / "mine", overwrite=True)
     assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
 
 
-def test_source_and_target_must_be_apart(tmp_path):
+def test_copy_to_overlapping_source_and_target_raises(tmp_path):
     group = tessarr.create_group(tmp_path / "g")
     group.create_array("a", data=VALUES)
     for source, target, path in [
@@ -246,7 +246,7 @@ def test_source_and_target_must_be_apart(tmp_path):
     tessarr.copy_to(group["a"], tmp_path / "g", target_path="b")  # beside it
 
 
-def test_a_dry_run_tells_and_stores_nothing(rows, tmp_path):
+def test_copy_to_dry_run_stores_nothing(rows, tmp_path):
     told = tessarr.copy_to(rows, tmp_path / "new", chunks=(60, 1), dry_run=True)
     assert not told.done
     assert str(told) == "/: array, 16,800 bytes, chunks (60, 1), read and written anew"
@@ -458,7 +458,7 @@ def test_a_hierarchy_is_resumed_at_any_point(tmp_path, after):
 
 @pytest.mark.parametrize("kind", ["folder", "zip", "memory"])
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_resume_of_a_complete_copy_leaves_it_as_it_is(tmp_path, kind, zarr_format):
+def test_copy_to_resume_of_complete_copy_changes_nothing(tmp_path, kind, zarr_format):
     group = tessarr.create_group(tmp_path / "old", attributes={"title": "t"})
     group.create_array("g/a", data=VALUES, chunks=(20, 20), attributes={"u": [1.5]})
     group.create_array("text", data=["a", "b"], dtype=str)
@@ -489,7 +489,7 @@ def test_resume_where_the_target_is_another_copy_is_an_error(rows, tmp_path):
         tessarr.copy_to(tmp_path / "group", tmp_path / "part", resume=True)
 
 
-def test_a_foreign_document_in_place_of_the_journal_is_an_error(rows, tmp_path):
+def test_copy_to_foreign_journal_raises(rows, tmp_path):
     store = MemoryStore({JOURNAL: b"[]"})
     with pytest.raises(ValueError, match="no journal"):
         tessarr.copy_to(rows, store, resume=True)

@@ -303,7 +303,7 @@ def test_copy_command_of_members_that_zarr_cannot_hold_lists_them_and_fails(path
     np.testing.assert_array_equal(tessarr.open_group(target, "r")["good"][...], VALUES)
 
 
-def test_copy_command_with_json_lists_what_it_leaves_out(path, capsys):
+def test_copy_command_with_json_lists_skipped_nodes(path, capsys):
     with_odd_members(path)
     with h5py.File(path, "a") as file:
         file["link"] = h5py.SoftLink("/good")
@@ -313,7 +313,7 @@ def test_copy_command_with_json_lists_what_it_leaves_out(path, capsys):
     assert result["links"] == [{"path": "link", "kind": "soft", "target": "/good"}]
 
 
-def test_copy_dry_run_lists_what_it_would_leave_out(path, capsys):
+def test_copy_dry_run_lists_skipped_nodes(path, capsys):
     with_odd_members(path)
     assert main(["copy", str(path), str(path.with_suffix(".zarr")), "--dry-run"]) == 1
     assert "\nskipped /g/ref: its elements are references" in capsys.readouterr().out
@@ -538,9 +538,7 @@ CHOICES = [
 
 @pytest.mark.parametrize("kind", ["HDF5", "Zarr"])
 @pytest.mark.parametrize(("choice", "expected"), CHOICES)
-def test_copy_with_include_and_exclude_takes_what_the_patterns_say(
-    tmp_path, kind, choice, expected
-):
+def test_copy_with_include_and_exclude_filters_members(tmp_path, kind, choice, expected):
     path = tmp_path / "source"
     with h5py.File(path, "w") if kind == "HDF5" else tessarr.open_group(path, "w") as source:
         for name in ("run1/raw/x", "run1/t", "run2/raw", "run2/t", "t"):
@@ -551,7 +549,7 @@ def test_copy_with_include_and_exclude_takes_what_the_patterns_say(
     assert sorted(name for name, _ in found.members(max_depth=None)) == expected
 
 
-def test_copy_with_exclude_does_not_report_what_it_leaves_out(path):
+def test_copy_with_exclude_does_not_report_excluded_nodes(path):
     with_odd_members(path)
     done, _ = copied(path, exclude=[name.rpartition("/")[2] for name in SKIPPED])
     assert {node.path for node in done.skipped} == {"good"}
@@ -598,9 +596,7 @@ def test_copy_with_include_that_matches_nothing_is_an_error(path):
 
 
 @pytest.mark.parametrize("version", [1, 2, 5])
-def test_copy_of_netcdf_3_without_a_package_that_reads_it_says_what_to_do(
-    tmp_path, monkeypatch, version
-):
+def test_copy_of_netcdf_3_without_reader_package_names_the_package(tmp_path, monkeypatch, version):
     for name in ("netCDF4", "scipy", "scipy.io"):
         monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "old.nc").write_bytes(b"CDF" + bytes([version]) + bytes(28))

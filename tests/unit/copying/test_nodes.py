@@ -61,7 +61,7 @@ def test_groups_are_copied_between_libraries(tmp_path, origin, kind):
         assert dest["qux"].fill_value == 9
 
 
-def test_codecs_stay_unless_others_are_given():
+def test_copy_without_codec_settings_keeps_codecs():
     source, dest = tessarr.group(), tessarr.group(zarr_format=2)
     made = source.create_array("a", data=VALUES, compressors=tessarr.Zstd(3), order="F")
     tessarr.copy(made, dest)
@@ -92,7 +92,7 @@ def test_the_log_is_that_of_zarr_python(tmp_path):
         tessarr.copy(source["foo"], tessarr.group(), log=3)
 
 
-def test_what_is_there_is_an_error_replaced_or_skipped():
+def test_copy_of_existing_member_raises_replaces_or_skips():
     source, dest = source_group(), tessarr.group()
     old = dest.create_array("qux", shape=(50,), dtype="i8", chunks=(7,))
     with pytest.raises(ExistsError) as caught:
@@ -110,7 +110,7 @@ def test_what_is_there_is_an_error_replaced_or_skipped():
         tessarr.copy(source["qux"], dest, if_exists="maybe")
 
 
-def test_an_array_in_place_of_a_group_is_in_the_way():
+def test_copy_of_group_onto_array_raises():
     source, dest = source_group(), tessarr.group()
     dest.create_array("foo", data=[1])
     with pytest.raises(ExistsError):

@@ -47,7 +47,7 @@ def test_known_group_is_not_looked_for(store: Any) -> None:
 
 @pytest.mark.parametrize("old", [2, 3])
 @pytest.mark.parametrize("new", [2, 3])
-def test_node_of_any_format_is_in_the_way(store: Any, old: Any, new: Any) -> None:
+def test_create_where_a_node_of_any_format_exists_raises(store: Any, old: Any, new: Any) -> None:
     run_flow(create_node("", build_array_meta(shape=(1,), zarr_format=old)), store)
     before = dict(store.items)
     with pytest.raises(ExistsError) as caught:
@@ -72,7 +72,7 @@ def test_two_creators_and_one_wins(store: Any) -> None:
     assert store.items["a/zarr.json"] == b"somebody else's"
 
 
-def test_overwriting_deletes_what_is_below(store: Any) -> None:
+def test_create_with_overwrite_deletes_nodes_below(store: Any) -> None:
     run_flow(create_node("a/b", build_array_meta(shape=(1,))), store)
     store.items["a/b/c/0"] = b"x"
     run_flow(create_node("a", build_array_meta(shape=(1,)), overwrite=True), store)

@@ -30,7 +30,7 @@ def store(zarr_format: Any, empty_store: Any) -> Any:
     return store
 
 
-def test_attributes_are_changed_and_the_rest_is_kept(store: Any, zarr_format: Any) -> None:
+def test_edit_attributes_keeps_other_members(store: Any, zarr_format: Any) -> None:
     if zarr_format == 3:
         document = json.loads(store.items["a/zarr.json"])
         document["later"] = {"must_understand": False, "x": [1]}
@@ -46,7 +46,7 @@ def test_attributes_are_changed_and_the_rest_is_kept(store: Any, zarr_format: An
     assert document == {"old": 1, "new": [1, 2]}
 
 
-def test_what_others_set_in_between_is_kept(store: Any, zarr_format: Any) -> None:
+def test_edit_attributes_keeps_concurrent_changes(store: Any, zarr_format: Any) -> None:
     other = edit.edit_attributes("a", zarr_format, "array", lambda old: {**old, "theirs": 2})
     flow = edit.edit_attributes("a", zarr_format, "array", lambda old: {**old, "ours": 3})
     request: Any = next(flow)
@@ -134,7 +134,7 @@ def test_document_of_a_new_shape_is_the_one_of_json(
         assert store.items[key].decode() == text
 
 
-def test_document_that_others_changed_is_edited_as_it_is(store: Any, zarr_format: Any) -> None:
+def test_edit_of_foreign_document_keeps_its_members(store: Any, zarr_format: Any) -> None:
     run_flow(edit.edit_shape("a", zarr_format, lambda found: replace(found, shape=(5,))), store)
     key = "a/zarr.json" if zarr_format == 3 else "a/.zarray"
     document = {**json.loads(store.items[key]), "later": {"must_understand": False}}

@@ -46,7 +46,7 @@ def test_array_of_format_2_takes_three_requests(store: Any) -> None:
     assert store.log == [("get", f"a/{name}") for name in ("zarr.json", ".zarray", ".zattrs")]
 
 
-def test_format_2_asked_for_skips_format_3(store: Any) -> None:
+def test_find_node_of_format_2_skips_format_3(store: Any) -> None:
     put(store, "", build_array_meta(shape=(3,)))
     put(store, "", build_array_meta(shape=(4,), zarr_format=2))
     found = run_flow(open_flow.open_array("", zarr_format=2), store)
@@ -60,7 +60,7 @@ def test_format_3_goes_before_format_2(store: Any) -> None:
     assert run_flow(open_flow.open_array(""), store).shape == (3,)
 
 
-def test_group_expected_asks_for_zgroup_first(store: Any) -> None:
+def test_find_node_of_kind_group_requests_zgroup_first(store: Any) -> None:
     put(store, "", GroupMeta(2))
     run_flow(open_flow.open_group("", zarr_format=2), store)
     assert store.log == [("get", ".zgroup"), ("get", ".zattrs")]

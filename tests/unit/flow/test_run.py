@@ -49,7 +49,7 @@ def test_run_flow_error_reaches_the_flow_and_the_caller() -> None:
     assert "undone" in store.items
 
 
-def test_future_is_waited_for_in_a_thread_or_awaited() -> None:
+def test_future_result_and_await_return_the_value() -> None:
     future: Future[int] = Future(lambda found: found + 1)
     assert not future.cancel()
     future.set_result(1)
@@ -61,7 +61,7 @@ def test_future_is_waited_for_in_a_thread_or_awaited() -> None:
     assert asyncio.run(wait()) == 2
 
 
-def test_future_times_out() -> None:
+def test_future_result_after_timeout_raises() -> None:
     future: Future[int] = Future()
     begun = time.monotonic()
     with pytest.raises(TimeoutError):
@@ -69,7 +69,7 @@ def test_future_times_out() -> None:
     assert time.monotonic() - begun < 5
 
 
-def test_future_carries_an_error() -> None:
+def test_future_await_raises_its_error() -> None:
     future: Future[int] = Future()
     future.set_exception(KeyError("x"))
 

@@ -147,7 +147,7 @@ def test_any_slices_are_assigned_to_as_in_numpy(layout, thin, data):
     np.testing.assert_array_equal(target[...], expected)
 
 
-def test_each_chunk_is_encoded_once_and_little_is_asked_for_at_a_time():
+def test_assign_lazy_encodes_each_chunk_once_in_bounded_memory():
     counted = CountingStore(MemoryStore())
     target = tessarr.create_array(counted, shape=SHAPE, dtype="i4", chunks=(50, 100))
     source = Sliced(VALUES)
@@ -191,7 +191,7 @@ def test_chunks_that_both_arrays_have_are_copied_as_they_are_stored(form):
         target[::-1] = source  # elsewhere chunks are decoded
 
 
-def test_chunks_are_written_anew_where_empty_ones_are_to_be_stored():
+def test_assign_with_write_empty_chunks_encodes_again():
     source = tessarr.create_array(None, shape=SHAPE, dtype="i4", chunks=(64, 100))
     target = tessarr.create_array(
         None, shape=SHAPE, dtype="i4", chunks=(64, 100), write_empty_chunks=True
@@ -200,7 +200,7 @@ def test_chunks_are_written_anew_where_empty_ones_are_to_be_stored():
     assert target.nchunks_initialized == target.nchunks
 
 
-def test_arrays_in_equal_stores_are_told_apart_and_one_store_is_known_again(tmp_path):
+def test_assign_detects_shared_storage_by_store(tmp_path):
     """By what they are, not by what the user gave."""
     items = {}
     tessarr.create_array(items, data=VALUES, chunks=(64, 100))
@@ -225,7 +225,7 @@ def test_an_array_may_be_assigned_to_itself(key, limit):
     np.testing.assert_array_equal(array[...], expected)
 
 
-def test_an_array_may_be_assigned_to_itself_through_another_one_and_through_dask(tmp_path):
+def test_assign_array_to_itself_reads_first(tmp_path):
     import zarr
 
     array = tessarr.create_array(tmp_path, data=VALUES, chunks=(64, 100))
@@ -260,7 +260,7 @@ def test_index_arrays_take_the_whole_value():
     np.testing.assert_array_equal(target[...], expected)
 
 
-def test_an_error_of_the_source_is_raised_as_it_is_and_ends_the_copy():
+def test_assign_source_error_ends_the_copy():
     class Broken(Sliced):
         def __getitem__(self, key):
             if len(self.asked) > 2:
@@ -311,7 +311,7 @@ def test_records_are_copied():
     assert (target[...] == records).all()
 
 
-def test_what_is_indexed_by_labels_is_read_as_a_whole():
+def test_is_lazy_of_labelled_or_small_values_is_false():
     class Series(Sliced):
         iloc = None
 

@@ -55,7 +55,7 @@ def test_regions_cover_everything_once_and_cut_no_chunk_of_the_target(layout, me
 
 
 @given(st.lists(axes, min_size=1, max_size=3), st.integers(1, 5000), st.integers(1, 4))
-def test_regions_under_way_fit_into_memory_unless_one_chunk_does_not(layout, memory, workers):
+def test_plan_concurrent_regions_fit_into_memory(layout, memory, workers):
     shape, source, target = zip(*layout, strict=True)
     plan = plan_for(shape, source, target, memory, workers)
     clipped = [list(map(min, chunk, shape)) for chunk in (source, target)]
@@ -72,18 +72,18 @@ def test_regions_seek_cuts_that_both_arrays_have():
     assert plan_for((1200,), (30,), (40,), memory=130).longest == (120,)
 
 
-def test_rows_become_columns_through_a_buffer_as_wide_as_memory_allows():
+def test_plan_rows_to_columns_uses_all_memory():
     plan = plan_for((1000, 1000), (1, 1000), (1000, 1), memory=300_000)
     assert plan.decodes <= 5
     assert plan.longest[0] == 1000
 
 
-def test_small_chunks_go_together_so_that_a_request_is_worth_its_overhead():
+def test_plan_small_chunks_share_regions():
     plan = plan_for((1 << 20,), (16,), (16,), memory=1 << 28, item_bytes=64)
     assert plan.count <= 16
 
 
-def test_several_regions_are_under_way_where_memory_allows_it():
+def test_plan_large_memory_has_concurrent_regions():
     plan = plan_for((1 << 20,), (1 << 14,), (1 << 13,), memory=1 << 28, workers=3, item_bytes=64)
     assert plan.concurrency == 3
 
