@@ -261,7 +261,7 @@ def test_what_json_cannot_tell_is_pickled_with_it(make: Callable[[], ts.TensorSt
 
 
 def test_functions_are_told_by_nobody_else() -> None:
-    with pytest.raises(ArgumentError, match="functions cannot be told as JSON"):
+    with pytest.raises(ArgumentError, match="functions have no JSON"):
         ts.Spec({"driver": "virtual_chunked", "dtype": "int8", "read_function": 3})
 
 

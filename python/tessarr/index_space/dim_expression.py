@@ -221,7 +221,7 @@ class DimSelection(DimExpression):
 
     def _apply_to(self, view: View, mode: Mode = "default") -> View:
         """Raise an error: a selection without operations cannot be applied."""
-        raise SelectionError(f"{self!r} only names dimensions: an act has to follow")
+        raise SelectionError(f"{self!r} only selects dimensions: an operation must follow")
 
     @property
     def _named(self) -> tuple[Name, ...]:

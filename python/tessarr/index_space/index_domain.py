@@ -249,7 +249,7 @@ def view_from_arguments(
         return View.said(*parts)
     forms = [json is not ..., dimensions is not ..., *[part is not None for part in parts]]
     if sum(forms) > 1:
-        raise TypeError("give the rank and bounds, or dimensions, or JSON, and one of these only")
+        raise TypeError("give only one of: rank and bounds, dimensions, JSON")
     if json is not ...:
         return stated(json)
     source = rank if dimensions is ... else dimensions

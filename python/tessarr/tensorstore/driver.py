@@ -101,7 +101,7 @@ class ResizeRequest:
         rank = len(shape)
         for k, low in enumerate(self.lower[:rank]):
             if low not in {None, 0}:
-                raise ArgumentError(f"dimension {k} begins at 0: it cannot begin at {low}")
+                raise ArgumentError(f"dimension {k} starts at 0: it cannot start at {low}")
         new = tuple(
             size if high is None else high for size, high in zip(shape, self.upper, strict=False)
         )
@@ -119,9 +119,9 @@ class ResizeRequest:
             for k, (size, within) in enumerate(zip(shape, self.limits, strict=False)):
                 if within is not None and (within[0] > 0 or within[1] not in {size, INFINITE + 1}):
                     raise ArgumentError(
-                        f"also elements of dimension {k}, which is [0, {size}), would be affected "
-                        f"that are not in [{within[0]}, {within[1]}), or there are fewer: give "
-                        "resize_tied_bounds, if that is meant"
+                        f"the resize would affect elements of dimension {k}, which is [0, {size}), "
+                        f"outside [{within[0]}, {within[1]}), or the dimension is shorter: pass "
+                        "resize_tied_bounds=True to allow it"
                     )
         return new
 

@@ -114,7 +114,9 @@ def _choose_transaction(transaction: Transaction | None, *places: Any) -> Transa
     for source in places:
         if isinstance(source, KvStore) and source.transaction is not None:
             if transaction not in {None, source.transaction}:
-                raise ArgumentError("the key-value store is in another transaction than that given")
+                raise ArgumentError(
+                    "the key-value store is in a different transaction than the argument"
+                )
             transaction = source.transaction
     return transaction
 

@@ -107,7 +107,7 @@ def downsample(
     if not isinstance(base, TensorStore | Spec):
         raise TypeError(f"downsample takes a TensorStore or a Spec, not {type(base).__name__}")
     if not isinstance(method, str):
-        raise TypeError(f"a method is a text, not {safe_repr(method)}")
+        raise TypeError(f"a method is a string, not {safe_repr(method)}")
     factors = tuple(map(as_integer, downsample_factors))
     if isinstance(base, Spec):
         return DownsampleSpec.from_base(base, factors, method)

@@ -166,6 +166,8 @@ def test_another_array_in_its_place_is_not_resized(tmp_path: Path, recheck: Any)
         chunk_layout=layout,
     ).result()
     new[:] = 3
-    with pytest.raises(ValueError, match=r"^FAILED_PRECONDITION: .* created the array anew"):
+    with pytest.raises(
+        ValueError, match=r"^FAILED_PRECONDITION: .* another writer replaced the array"
+    ):
         old.resize(exclusive_max=[6]).result()
     assert ts.open(spec, context=ts.Context()).result().read().result().tolist() == [3] * 12

@@ -104,7 +104,7 @@ class AutoSpec(PlacedSpec):
         """Start to open."""
         kvstore_spec = self._place
         if kvstore_spec is None:
-            raise ArgumentError("the spec has no kvstore: where the array is has to be said")
+            raise ArgumentError("the spec has no kvstore: give the location of the array")
         if view is None and self.schema.domain is not None:
             # the domain of no format: its bounds are explicit
             view = IndexTransform(self.schema.domain)
@@ -151,7 +151,7 @@ class AutoSpec(PlacedSpec):
                 spec = self._format_spec(name).at(kvstore_spec, self._references, self._context)
                 return spec.open(view, opening).result()
         raise NotFoundError(
-            f"there is no array that is known at {self._where()}: neither "
+            f"no array of a known format exists at {self._where()}: neither "
             f"{' nor '.join(map(repr, _DOCUMENTS))} is there",
             kind="node_not_found",
             path=path,

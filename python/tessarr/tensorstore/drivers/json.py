@@ -124,7 +124,7 @@ class JsonDriver(Driver):
         def work(sharing: Sharing | None = None) -> npt.NDArray[Any]:
             content = self._document.read(self._since, transaction, sharing)
             if content is None:
-                raise NotFoundError(f"there is no document {self._label}")
+                raise NotFoundError(f"the document {self._label} does not exist")
             value = self._find_value(self._parse_document(content))
             check_finite(view)
             result = empty(view.domain.shape, np.dtype("O")) if out is None else out
@@ -347,7 +347,7 @@ class JsonSpec(PlacedSpec):
         """Read nothing yet: the document need not exist."""
         kvstore_spec = self._place
         if kvstore_spec is None:
-            raise ArgumentError("the spec has no kvstore: where the document is has to be said")
+            raise ArgumentError("the spec has no kvstore: give the location of the document")
 
         def opened() -> Opened:
             kvstore = kvstore_spec._open()

@@ -73,7 +73,7 @@ def align_domain(source: IndexDomain, target: IndexDomain) -> IndexTransform:
                 "none of" if match is None else f"dimension {match} {target._dims[match]} of"
             )
             raise ArgumentError(
-                f"dimension {k} {dim} of the source meets {counterpart} the target",
+                f"dimension {k} {dim} of the source matches {counterpart} the target",
                 kind="shape_mismatch",
             )
     return IndexTransform._of(target, tuple(maps))

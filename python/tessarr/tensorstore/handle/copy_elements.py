@@ -101,7 +101,7 @@ def start_copy(source: TensorStore, target: TensorStore) -> WriteFutures:
     """Start to copy all elements; see `TensorStore.write`."""
     check_conversion(source.dtype, target.dtype)
     if not source.readable:
-        raise ArgumentError("the source was opened for writing only: it cannot be read")
+        raise ArgumentError("the source was opened for writing only: it cannot read")
     view = source[align_domain(source.domain, target.domain)]
     if source.dtype != target.dtype:
         view = view.astype(target.dtype)

@@ -86,7 +86,7 @@ class TensorStore(HandleProperties):
 
     def __new__(cls, *pickled: Any) -> TensorStore:  # noqa: PYI034
         if len(pickled) != _PICKLED_COUNT:
-            raise TypeError("a TensorStore is made by open")
+            raise TypeError("call open to get a TensorStore")
         json, context, mode, *plain = pickled
         return _reopen(Spec(json), context, IndexTransform._of_view(View.restored(*plain)), mode)
 
@@ -226,7 +226,7 @@ class TensorStore(HandleProperties):
         (True, [8, 9, 10, 11])
         """
         if "r" not in self._mode:
-            return failed(ReadOnlyError("this was opened for writing only: reading is refused"))
+            return failed(ReadOnlyError("the handle was opened for writing only: it cannot read"))
         if order not in {"C", "F"}:
             raise TypeError(f"order {safe_repr(order)} is not 'C' or 'F'")
         scope = self._scope(batch)
@@ -256,7 +256,7 @@ class TensorStore(HandleProperties):
         if out is not None:
             if out.shape != now.shape or out.dtype != now.dtype.dtype:
                 raise ArgumentError(
-                    f"out has shape {out.shape} and data type {out.dtype}, what is read "
+                    f"out has shape {out.shape} and data type {out.dtype}, the view "
                     f"{now.shape} and {now.dtype.name}",
                     kind="shape_mismatch",
                 )
@@ -321,9 +321,7 @@ class TensorStore(HandleProperties):
         [[0, 6, 0], [0, 6, 0]]
         """
         if batch is not None and not isinstance(source, TensorStore):
-            raise ArgumentError(
-                "batch: only reads are collected, and nothing is read from the source"
-            )
+            raise ArgumentError("batch: a write of values sends no read to collect")
         stored = isinstance(source, TensorStore)
         values = None if stored else convert_source(source, self._driver.dtype, self.rank)
         scope = self._scope(None)
@@ -335,7 +333,7 @@ class TensorStore(HandleProperties):
         if values is not None:
             values = broadcast_values(values, now.domain)
         if "w" not in self._mode:
-            raise ReadOnlyError("this was opened for reading only: writing is refused")
+            raise ReadOnlyError("the handle was opened for reading only: it cannot write")
         if values is None:
             begin = partial(start_copy, origin, now)
             return run_in_transaction(
@@ -351,7 +349,7 @@ class TensorStore(HandleProperties):
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None, context: Any = None
     ) -> npt.NDArray[Any]:
         if copy is False:
-            raise ValueError("the elements are read: they cannot be had without a copy")
+            raise ValueError("reading elements always copies them: pass copy=None or True")
         return np.asarray(self.read().result(), dtype=dtype)
 
     # Bounds
@@ -470,7 +468,7 @@ class TensorStore(HandleProperties):
                 if side is not None and len(side) != self.rank:
                     raise ArgumentError(f"{len(side)} bounds for {self.rank} dimensions")
             if "w" not in self._mode:
-                raise ReadOnlyError("this was opened for reading only: resizing is refused")
+                raise ReadOnlyError("the handle was opened for reading only: it cannot resize")
             if not self._driver.resizable:
                 raise UnsupportedError(f"driver {self._driver.name!r} cannot resize")
             lower, upper, within = self._as_view().moved(*bounds, tied)

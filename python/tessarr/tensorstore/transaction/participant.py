@@ -174,7 +174,7 @@ class Staging:
         if unmet is not None:
             raise ConflictError(
                 f'ABORTED: Error writing "{unmet}": Generation mismatch: its value was not '
-                "the one that a write of it asked for; nothing was changed",
+                "the one that a conditional write requires; nothing was changed",
                 key=unmet,
             )
         arrays = () if self._arrays is None else self._arrays.entries()

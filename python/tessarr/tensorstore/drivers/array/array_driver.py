@@ -290,7 +290,9 @@ def element_to_json(value: Any, data_type: DataType) -> Any:
         try:
             return value.decode()
         except UnicodeDecodeError:
-            raise UnsupportedError(f"{safe_repr(value)} is not UTF-8, as JSON needs it") from None
+            raise UnsupportedError(
+                f"{safe_repr(value)} is not UTF-8, which JSON requires"
+            ) from None
     if kind == "bool":
         return bool(value)
     if kind.startswith(("int", "uint")):
@@ -299,7 +301,7 @@ def element_to_json(value: Any, data_type: DataType) -> Any:
         return [_float_to_json(float(value.real)), _float_to_json(float(value.imag))]
     if kind.startswith(("float", "bfloat")):
         return _float_to_json(float(value))
-    raise UnsupportedError(f"JSON has nothing for elements of {kind}", extension=kind)
+    raise UnsupportedError(f"JSON cannot represent elements of {kind}", extension=kind)
 
 
 def _float_to_json(value: float) -> Any:

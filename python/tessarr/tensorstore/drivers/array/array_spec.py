@@ -54,9 +54,9 @@ class MemorySpec(ReferringSpec):
         """Return the spec of JSON members."""
         data_type = schema.dtype
         if data_type is None:
-            raise ArgumentError('"dtype" has to be given for an "array"')
+            raise ArgumentError('an "array" needs a "dtype"')
         if "array" not in members:
-            raise ArgumentError('"array" is missing: the spec does not say what the elements are')
+            raise ArgumentError('"array" is missing: the spec needs the elements')
         items = members.pop("array")
         if _has_data_type(items, data_type):
             values = items.copy()
@@ -245,20 +245,20 @@ def parse_elements(items: Any, data_type: dtype, rank: int | None) -> npt.NDArra
     if rank is None:
         rank = max(0, _list_depth(items) - pairs)
     if rank > _MAX_RANK:
-        raise ArgumentError(f'"array": {rank} axes are too many, {_MAX_RANK} are possible')
+        raise ArgumentError(f'"array": {rank} axes are too many: at most {_MAX_RANK} are possible')
     shape: list[int] = []
     inner = items
     for _ in range(rank):
         if not isinstance(inner, list):
             raise ArgumentError(
-                f'"array": {safe_repr(inner)} is not a list, and rank {rank} is wanted'
+                f'"array": {safe_repr(inner)} is not a list, but the rank is {rank}'
             )
         shape.append(len(inner))
         if not inner:
             break
         inner = inner[0]
     if len(shape) < rank:
-        raise ArgumentError(f'"array": lists of rank {len(shape)}, {rank} is wanted')
+        raise ArgumentError(f'"array": lists of rank {len(shape)}, but the rank is {rank}')
     flat: list[Any] = []
     _flatten(items, shape, flat, lists=lists)
     values = np.empty(len(flat), "O")
@@ -268,7 +268,7 @@ def parse_elements(items: Any, data_type: dtype, rank: int | None) -> npt.NDArra
         return values.astype(data_type.dtype).reshape(shape)
     convert = find_conversion(dtype("json"), data_type)
     if convert is None:
-        raise ArgumentError(f'"array": JSON has nothing for elements of {data_type.name}')
+        raise ArgumentError(f'"array": JSON cannot represent elements of {data_type.name}')
     try:
         return convert(values).reshape(shape)
     except (TypeError, ValueError, OverflowError) as error:

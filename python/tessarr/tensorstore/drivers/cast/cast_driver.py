@@ -154,9 +154,7 @@ class CastDriver(Driver):
         """Return the error for a missing conversion."""
         names = [self._of.dtype.name, self.dtype.name]
         source, target = reversed(names) if back else names
-        return ArgumentError(
-            f"elements of {source} are not converted to {target}", kind="cannot_cast"
-        )
+        return ArgumentError(f"elements of {source} do not convert to {target}", kind="cannot_cast")
 
     def storage_ids(self) -> frozenset[Any]:
         """Return the storage identifiers of the base."""

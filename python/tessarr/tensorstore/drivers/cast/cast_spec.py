@@ -146,14 +146,14 @@ class CastSpec(BasedSpec):
     def url(self) -> str:
         """The URL of the spec."""
         if self.schema.dtype is None:
-            raise ArgumentError("the data type has to be given: there is no URL")
+            raise ArgumentError("a URL needs a data type: give dtype")
         return f"{self._nested[0].url}|cast:{self.schema.dtype.name}"
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Start to open the base."""
         target = self.schema.dtype
         if target is None:
-            raise ArgumentError("the data type has to be given")
+            raise ArgumentError("the data type is missing: give dtype")
 
         def opened(base: TensorStore) -> Opened:
             view_handle = cast_handle(base, target)
@@ -164,8 +164,8 @@ class CastSpec(BasedSpec):
                     and opening.read != (opening.write and not opening.both)
                 ):
                     raise ArgumentError(
-                        f"elements of {base.dtype.name} are not converted to {target.name} and "
-                        f"back: mode {view_handle.mode!r} is all that is possible",
+                        f"elements of {base.dtype.name} do not convert to {target.name} and "
+                        f"back: only mode {view_handle.mode!r} is possible",
                         kind="cannot_cast",
                     )
             transform = view_handle._view if view is None else view_handle._view[view]

@@ -83,9 +83,9 @@ class BlockGrid:
             is_below = least < bounds.inclusive_min and bounds.inclusive_min > -INFINITE
             is_above = beyond > bounds.exclusive_max and bounds.exclusive_max < INFINITE
             if self.factors[k] > 1 and (is_below or is_above):
+                missing = least if is_below else beyond - 1
                 raise ArgumentError(
-                    f"dimension {k}: there is no block {least if is_below else beyond - 1}: they "
-                    f"are {bounds}",
+                    f"dimension {k}: block {missing} does not exist: blocks are {bounds}",
                     kind="out_of_bounds",
                 )
 
@@ -148,14 +148,14 @@ class BlockGrid:
         Raises
         ------
         ArgumentError
-            If one would be beyond the range of indices.
+            If one would be outside the range of indices.
         """
         try:
             return self._scale_maps(view)
         except OverflowError:
             raise ArgumentError(
                 f"blocks of {list(self.factors)} elements: the first of {view.domain} would be "
-                "beyond the range of indices"
+                "outside the range of indices"
             ) from None
 
     def _scale_maps(self, view: IndexTransform) -> IndexTransform:

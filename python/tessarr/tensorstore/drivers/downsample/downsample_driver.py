@@ -65,7 +65,7 @@ def downsample_handle(base: TensorStore, factors: Sequence[int], method: str) ->
         If the factors do not fit, or the data type does not support the method.
     """
     if not base.readable:
-        raise ArgumentError("what was opened for writing only has no downsampled view")
+        raise ArgumentError("a handle that was opened for writing only cannot be downsampled")
     return build_handle(DownsampleDriver(base, factors, method), None, "r", base.transaction)
 
 

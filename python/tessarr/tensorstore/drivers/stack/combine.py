@@ -217,28 +217,26 @@ def _common_properties(
             view = layer._as_view()
         elif isinstance(layer, Spec):
             if layer.domain is None:
-                raise ArgumentError(f"layer {len(views)} has to have a domain")
+                raise ArgumentError(f"layer {len(views)} needs a domain")
             layer_type, own, mode = layer.dtype, transaction, "rw"
             view, specs = layer._as_view(), True
         else:
             raise TypeError(f"a layer is a TensorStore or a Spec, not {type(layer).__name__}")
         if layer_type is not data_type and layer_type is not None:
             if data_type is not None and layer_type != data_type:
-                raise ArgumentError(
-                    f"layer {len(views)} has {layer_type}, and {data_type} is needed"
-                )
+                raise ArgumentError(f"layer {len(views)} has {layer_type}, not {data_type}")
             data_type = layer_type
         if not views:
             possible, common = mode, own
         elif own is not common:
-            raise ArgumentError(f"layer {len(views)} is in another transaction than layer 0")
+            raise ArgumentError(f"layer {len(views)} is in a different transaction than layer 0")
         elif mode != possible:
             possible = "".join(sorted({*possible, *mode}))
         views.append(view)
     if data_type is None:
-        raise ArgumentError("no layer has a data type that is known: it has to be given")
+        raise ArgumentError("no layer has a known data type: give dtype")
     if transaction is not None and common is not transaction and common is not None:
-        raise ArgumentError("the layers are in another transaction than that given")
+        raise ArgumentError("the layers are in a different transaction than the argument")
     return data_type, views, possible, transaction or common, specs
 
 
@@ -277,7 +275,7 @@ def _check_mode(possible: str, requested: str) -> str:
     """Return the requested mode, if some layer supports it."""
     for letter, action in (("r", "read"), ("w", "written")):
         if letter in requested and letter not in possible:
-            raise ArgumentError(f"no layer can be {action}: all were opened for something else")
+            raise ArgumentError(f"no layer can be {action}: all were opened in another mode")
     return requested
 
 

@@ -297,7 +297,7 @@ def _start_read(
 ) -> Future[npt.NDArray[Any]]:
     """Start to read a view of a layer's base."""
     if not layer.readable:
-        return failed(ReadOnlyError("a layer was opened for writing only: reading is refused"))
+        return failed(ReadOnlyError("a layer was opened for writing only: it cannot be read"))
     driver, base_view = layer._driver.refresh_bounds(
         IndexTransform._of_view(view), _layer_scope(scope)
     )

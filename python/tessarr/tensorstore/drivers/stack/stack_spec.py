@@ -54,7 +54,7 @@ class StackSpec(ViewSpec):
         spec._set_nested(spec_inside(layer) for layer in layers)
         for k, layer in enumerate(spec._nested):
             if layer.domain is None:
-                raise ArgumentError(f"layer {k} has to have a domain")
+                raise ArgumentError(f"layer {k} needs a domain")
         spec._settle()
         return spec
 

@@ -126,7 +126,7 @@ class Chunks:
             )
         function = self._functions.read
         if function is None:
-            raise ArgumentError("there is no function that reads chunks")
+            raise ArgumentError("a function that reads chunks is missing")
         chunk = self.new(box)
         called = self._functions.begin(function, IndexDomain._of_view(box), chunk, parameters)
         return PendingRead(cache, box, chunk, called, cached)

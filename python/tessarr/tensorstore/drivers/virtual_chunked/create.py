@@ -107,13 +107,13 @@ def virtual_chunked(
         dimension_units=dimension_units,
     )
     if constraints.dtype is None:
-        raise ArgumentError("the data type has to be given")
+        raise ArgumentError("the data type is missing: give dtype")
     if constraints.rank is None:
-        raise ArgumentError("the rank has to be given")
+        raise ArgumentError("the rank is missing: give rank, shape or domain")
     if constraints.fill_value is not None:
-        raise ArgumentError("what functions read has no fill value")
+        raise ArgumentError("a virtual_chunked has no fill value")
     if constraints.codec is not None:
-        raise ArgumentError("what functions read has no codec")
+        raise ArgumentError("a virtual_chunked has no codec")
     if loop is None:
         loop = running_loop()
     functions = Functions(read_function, write_function, loop)

@@ -40,7 +40,7 @@ class VirtualSpec(ReferringSpec):
         """Return the spec of functions in the members of a pickle."""
         read, write = (members.pop(name, None) for name in _FUNCTIONS)
         if not callable(read) and not callable(write):
-            raise ArgumentError('"driver": functions cannot be told as JSON; use virtual_chunked')
+            raise ArgumentError('"driver": functions have no JSON: use virtual_chunked')
         spec = cls(schema)
         spec._functions = Functions(read, write, running_loop())
         spec._references = References.parse(RESOURCES, members)
@@ -67,7 +67,7 @@ class VirtualSpec(ReferringSpec):
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members to be pickled, and refuse to be other JSON."""
         if not naming.brief:
-            raise UnsupportedError("functions cannot be told as JSON")
+            raise UnsupportedError("functions have no JSON")
         json = dict(zip(_FUNCTIONS, (self._functions.read, self._functions.write), strict=True))
         return json | self._references.json(naming, include_defaults=include_defaults)
 
@@ -78,7 +78,7 @@ class VirtualSpec(ReferringSpec):
         spec = self._referring(self._references)
         if options.schema is not None:
             if options.schema.fill_value is not None or options.schema.codec is not None:
-                raise ArgumentError("what functions read has neither a fill value nor a codec")
+                raise ArgumentError("a virtual_chunked has neither a fill value nor a codec")
             spec.schema = self.schema._merged(options.schema)
         return spec
 
@@ -92,7 +92,7 @@ class VirtualSpec(ReferringSpec):
                 (opening.write and not opening.read, functions.write, "write"),
             ):
                 if requested and function is None:
-                    raise ArgumentError(f"there is no function to {act} chunks")
+                    raise ArgumentError(f"a function to {act} chunks is missing")
             return Opened(VirtualDriver(functions, self.schema, self._references), view)
 
         return start(opened, here=True)

@@ -67,7 +67,9 @@ def complete_chain(chain: Chain, target: CodecTarget) -> list[JSONObject]:
     if middle.name == SHARDING:
         if chain.bytes_bytes:
             names = ", ".join(repr(part.name) for part in chain.bytes_bytes)
-            raise ArgumentError(f"codecs {names} of whole shards: give them for subchunks")
+            raise ArgumentError(
+                f"codecs {names} cannot apply to whole shards: use them for subchunks"
+            )
         codecs.append(_complete_sharding(middle, target))
         return codecs
     codecs.append(_complete_codec(middle, target, None))

@@ -221,7 +221,7 @@ class Constraints(ABC):
             If it does not fit the data type.
         """
         if self.data_type is None:
-            raise ArgumentError(f"fill_value: it needs {self.data_type_member} in the same object")
+            raise ArgumentError(f"fill_value needs {self.data_type_member} in the same object")
         if self.fill is None and self.zarr_format == 2:
             return None
         # A spec is stricter than a stored document, except for booleans as 0 and 1.
@@ -394,7 +394,7 @@ class Constraints(ABC):
         inner = element_of(stored, of).inner
         domain = self._known_domain(schema, self._rank(schema, inner), inner)
         if domain is None or not all(dim.finite for dim in domain._dims):
-            raise ArgumentError("an array is created with a finite domain: give shape or domain")
+            raise ArgumentError("a new array needs a finite domain: give shape or domain")
         layout = self.layout(schema, domain.rank, inner)
         chunked = domain.rank - len(inner)
         chunk_lengths = self.chunk_constraints(layout, chunked)
@@ -434,9 +434,9 @@ class Constraints(ABC):
         stored = self.data_type
         if stored is None:
             if of != WHOLE:
-                raise ArgumentError(f"field: it needs {self.data_type_member} in metadata")
+                raise ArgumentError(f"field needs {self.data_type_member} in metadata")
             if schema.dtype is None:
-                raise ArgumentError("an array is created with a data type: give dtype")
+                raise ArgumentError("a new array needs a data type: give dtype")
             stored = stored_type(schema.dtype)
         why = stored.refusal(self.zarr_format)
         if why is not None:

@@ -54,7 +54,7 @@ def _read_existing(
             _UnchangedCheck(spec, path, node).register(store, seen, now=True)
         return node, seen
     raise MetadataError(
-        f"there is a group, and no array, at {spec._where()}",
+        f"a group, not an array, exists at {spec._where()}",
         kind="invalid_value",
         path=path,
         key=spec._key(path),
@@ -115,8 +115,8 @@ def _create_array(spec: ZarrSpec, store: Store, path: str) -> tuple[ArrayMeta, K
             spec._check(existing[0])
             return existing
     raise ExistsError(
-        f"there is a node already at {spec._where()}: {spec.document!r} is present; to open it "
-        "give open=True, to replace it delete_existing=True",
+        f"a node exists at {spec._where()}: {spec.document!r} is present; to open it "
+        "pass open=True, to replace it delete_existing=True",
         kind="node_exists",
         path=path,
         key=spec._key(path),

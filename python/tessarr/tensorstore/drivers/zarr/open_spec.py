@@ -43,10 +43,10 @@ class OpenableZarrSpec(ZarrSpec):
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Start to open."""
         if self._place is None:
-            raise ArgumentError("the spec has no kvstore: where the array is has to be said")
+            raise ArgumentError("the spec has no kvstore: give the location of the array")
         self._mode._check()
         if self._mode.create and not opening.write:
-            raise ArgumentError("it cannot be created without being opened for writing")
+            raise ArgumentError("creating an array needs write access: open it with write=True")
         kvstore = self._place._open()
         path = kvstore.key(self._place.path).removesuffix("/")
         store = self._metadata_store(kvstore.store, path)

@@ -148,7 +148,7 @@ def _check_all_but_fill(meta: ArrayMeta, metadata: Any, schema: Schema, field: F
     units = schema.dimension_units or ()
     if units.count(None) < len(units):
         if meta.zarr_format == 2:
-            raise ArgumentError("dimension_units: format 2 does not have them")
+            raise ArgumentError("dimension_units: format 2 cannot store them")
         merged_units(properties.dimension_units, units)
 
 

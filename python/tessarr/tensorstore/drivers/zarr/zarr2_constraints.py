@@ -221,7 +221,7 @@ def _memory_order(layout: LayoutConstraints, chunked: int) -> Order:
             return "F" if order == "F" else "C"
     if order_constraint.hard:
         raise ArgumentError(
-            f"inner_order {list(order_constraint.value)}: format 2 has orders C and F alone"
+            f"inner_order {list(order_constraint.value)}: format 2 has only the orders C and F"
         )
     return "C"
 

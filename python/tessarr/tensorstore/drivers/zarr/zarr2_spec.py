@@ -67,7 +67,7 @@ class Zarr2Spec(OpenableZarrSpec):
 
     def _suffix(self) -> str:
         if self._metadata_key != v2.ARRAY:
-            raise ArgumentError("a URL has no metadata_key: the document has to be '.zarray'")
+            raise ArgumentError("a URL has no metadata_key: the document must be '.zarray'")
         return super()._suffix()
 
     def _parse_node(self, document: bytes, store: Store | None, path: str) -> open_flow.Node:

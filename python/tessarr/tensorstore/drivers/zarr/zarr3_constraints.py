@@ -75,7 +75,7 @@ class Zarr3(Constraints):
             stated["zarr_format"] = choice(3)(members.pop("zarr_format"), "zarr_format")
         attributes = take(members, "attributes", members_of)
         if items(members.pop("storage_transformers", []), "storage_transformers"):
-            raise ArgumentError("storage_transformers: there are none that this driver has")
+            raise ArgumentError("storage_transformers: this driver supports none")
         constraints = cls(
             shape=take(members, "shape", lengths(0)),
             data_type=take(members, "data_type", lambda json, what: parse_data_type(json, 3, what)),
@@ -180,8 +180,8 @@ class Zarr3(Constraints):
             chunk_lengths, read = alike(leading, read_first=False)
         except ArgumentError as error:
             raise ArgumentError(
-                f"{error}: {SHARDING} is not among the codecs that are stated, and without it no "
-                "part of what is written as one chunk is read by itself"
+                f"{error}: {SHARDING} is not among the codecs, and without it no "
+                "part of a write chunk can be read separately"
             ) from error
         _, _, codec = leading.grids
         chunk_lengths.merged(codec.hard()._replace(elements=None), "codec_chunk")

@@ -465,7 +465,7 @@ class ZarrDriver(Driver):
     def resize(self, request: ResizeRequest, scope: OperationScope) -> Future[Driver]:
         """Change the bounds."""
         if self._opened_by is not None and self._opened_by.fixes_metadata:
-            raise ArgumentError("it was opened with assume_metadata: it cannot be resized")
+            raise ArgumentError("an array that was opened with assume_metadata cannot be resized")
         self._check_tied(request)
         if scope.transaction is not None:
             return start(self._stage_resize, request, scope, whole=True)
@@ -482,8 +482,8 @@ class ZarrDriver(Driver):
         moves = any(bound is not None for bound in request.upper)
         if moves and not request.resizes_tied and self._field.name is not None and len(names) > 1:
             raise ArgumentError(
-                f"fields beside {self._field.name!r} would be resized, too: give "
-                "resize_tied_bounds, if that is meant"
+                f"the resize would also affect fields other than {self._field.name!r}: pass "
+                "resize_tied_bounds=True to allow it"
             )
 
     def _find_consolidated_groups(self) -> list[ConsolidatedGroup]:
@@ -603,7 +603,7 @@ def _check_compatible(known: ArrayMeta, new: ArrayMeta) -> None:
     """Raise an error if metadata belong to another array."""
     if not is_compatible(known, new):
         raise ArgumentError(
-            "the metadata are no longer those with which it was opened: somebody created the "
-            "array anew; open it again",
+            "the metadata changed since the array was opened: another writer replaced the "
+            "array; open it again",
             kind="mismatch",
         )

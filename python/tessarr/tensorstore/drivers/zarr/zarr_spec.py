@@ -223,7 +223,7 @@ class ZarrSpec(PlacedSpec):
 
     def _suffix(self) -> str:
         if self._field != WHOLE:
-            raise ArgumentError("the spec is of a part of each element: there is no URL")
+            raise ArgumentError("a spec with a field or open_as_void has no URL")
         return f"{self._scheme}:"
 
     _scheme: ClassVar[str]
