@@ -1,7 +1,7 @@
-"""The Blosc compressor, by the module name and with the functions that zarr-python 2 has.
+"""Public facade: the Blosc compressor with the module functions of zarr-python 2.
 
-Tessarr encodes and decodes chunks on one pool of threads, each chunk on one of them: no thread
-is divided again within a chunk. What one says here about threads is therefore said to that pool.
+Tessarr encodes and decodes chunks on one pool of threads, each chunk on one thread. The functions
+of this module that set the number of threads set the size of that pool.
 
 ``use_threads``
     False keeps all work on one thread; True and None (the default) use as many as
@@ -61,12 +61,12 @@ def list_compressors() -> list[str]:
 
 
 def get_nthreads() -> int:
-    """Return how many threads encode and decode chunks, if they may."""
+    """Return the number of threads that encode and decode chunks."""
     return _threads.wanted or threads()
 
 
 def set_nthreads(nthreads: int) -> int:
-    """Set how many threads encode and decode chunks, and return how many there were.
+    """Set the number of threads that encode and decode chunks, and return the previous number.
 
     The same as ``tessarr.configure(threads=nthreads)``.
 
@@ -96,7 +96,7 @@ def compress(
     shuffle: int = SHUFFLE,
     blocksize: int = AUTOBLOCKS,
 ) -> bytes:
-    """Return a buffer in Blosc's container; an array's elements are what is shuffled.
+    """Return a buffer as a Blosc container; the shuffle applies to the elements of an array.
 
     Parameters
     ----------
@@ -113,12 +113,12 @@ def compress(
 
 
 def decompress(source: BytesLike, dest: BytesLike | None = None) -> BytesLike:
-    """Return what is in a container of Blosc, or write it into the buffer `dest`."""
+    """Return the content of a Blosc container, or write it into the buffer `dest`."""
     return Blosc().decode(source, dest)
 
 
 class _Threads:
-    """What was said about threads while only one may be used."""
+    """The value of `use_threads`, and the number of threads to restore."""
 
     use: bool | None = None
     wanted: int | None = None
@@ -128,7 +128,7 @@ _threads = _Threads()
 
 
 class _Module(ModuleType):
-    """Let `use_threads` be a variable that takes effect."""
+    """A module whose variable `use_threads` takes effect on assignment."""
 
     @property
     def use_threads(self) -> bool | None:

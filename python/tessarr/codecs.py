@@ -1,8 +1,8 @@
-"""The codecs, for ``create_array(compressors=…, filters=…, serializer=…, codecs=…)``.
+"""Public facade: codecs for ``create_array(compressors=…, filters=…, serializer=…, codecs=…)``.
 
-Each has numcodecs' protocol: ``encode(data)``, ``decode(data, out=None)``, ``get_config()``,
-``from_config(config)`` and ``codec_id``, and is equal to another with the same configuration.
-`codec_registry`, `get_codec` and `register_codec` are as numcodecs has them.
+Each codec has numcodecs' protocol: ``encode(data)``, ``decode(data, out=None)``,
+``get_config()``, ``from_config(config)`` and ``codec_id``. Codecs with equal configurations are
+equal. `codec_registry`, `get_codec` and `register_codec` work as in numcodecs.
 """
 
 from __future__ import annotations

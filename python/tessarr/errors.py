@@ -21,26 +21,27 @@
     ├─ ReadOnlyError                   + PermissionError, ValueError
     └─ InternalError                   + RuntimeError
 
-Each class also derives from the builtin exceptions that users of other Zarr
-libraries and of h5py catch today. ``str(error)`` is the whole message: what
-failed, where, why and what to do. The cause of an error is kept as
-``__cause__`` or as a note (`BaseException.add_note`).
+Each class also derives from the builtin exceptions that users of other Zarr libraries and of
+h5py catch today. ``str(error)`` is the whole message: what failed, where, why and what to do.
+The cause of an error is its ``__cause__`` or a note (`BaseException.add_note`).
 
-Exceptions of code that is not Tessarr's, a codec or a store that you wrote, the methods
-of an object that is to be stored, reach you as they are: the same object, of whatever
-class. Those of codecs and stores have a note that says where they were raised:
-``raised in test.xor, codec 1 of 2, for chunk (0, 3) (key "a/c/0/3")``. Only two have a
-meaning: what a codec raises as a `DataError` is told as one with its ``key``, ``chunk``
-and ``codec``, and the codec's as its cause (so is what a pickle raises when it is
-read); and a `KeyError` or a `FileNotFoundError` of a store that is asked for a key, or
-to delete one, says that the key is absent. Nothing is half stored then: a chunk is as
-it was, or replaced whole.
+Exceptions of foreign code reach you unchanged: those of your codecs and stores, and those of the
+methods of an object that you store. Exceptions of codecs and stores carry a note with their
+origin: ``raised in test.xor, codec 1 of 2, for chunk (0, 3) (key "a/c/0/3")``. Two kinds of
+exceptions have a meaning:
 
-File systems of fsspec are not such code: what they and their client libraries raise, for a server
-that does not answer or refuses, reaches you as a `StoreError`. Its cause is their error.
+* If a codec raises a `DataError`, Tessarr raises a `DataError` with ``key``, ``chunk`` and
+  ``codec``; the exception of the codec is its cause. The same applies to errors of unpickling.
+* A `KeyError` or a `FileNotFoundError` of a store's ``get`` or ``delete`` means that the key is
+  absent.
 
-`KINDS` lists every kind with its meaning. A kind never changes its name, so
-programs may compare against it; the text of messages may change.
+In all cases a chunk keeps its old value or gets its complete new value.
+
+File systems of fsspec do not count as foreign code. Errors of their servers and client libraries
+reach you as a `StoreError` with the original error as its cause.
+
+`KINDS` lists every kind with its meaning. Kinds never change their names, so programs may compare
+against them; the text of messages may change.
 """
 
 from __future__ import annotations
@@ -232,11 +233,11 @@ class TessarrError(Exception):
 
     @classmethod
     def _restored(cls, message: str, fields: dict[str, Any]) -> Self:
-        return cls(message, **fields)  # with the same errno, of the same class
+        return cls(message, **fields)  # the same errno selects the same class
 
 
 class NotFoundError(TessarrError, FileNotFoundError, KeyError, ValueError):
-    """What was asked for does not exist."""
+    """A key or a node does not exist."""
 
     default_kind = "not_found"
 
@@ -246,7 +247,7 @@ class NotFoundError(TessarrError, FileNotFoundError, KeyError, ValueError):
 
 
 class ExistsError(TessarrError, FileExistsError, KeyError, ValueError):
-    """What was to be created exists already."""
+    """A key or a node exists already."""
 
     default_kind = "exists"
 
@@ -256,12 +257,12 @@ class ExistsError(TessarrError, FileExistsError, KeyError, ValueError):
 
 
 class MetadataError(TessarrError, ValueError):
-    """A metadata document, or what would become one, breaks its specification.
+    """A metadata document breaks its specification.
 
     Attributes
     ----------
     problems : tuple of Problem
-        All faults that were found, each with its location.
+        All faults, each with its JSON path.
     """
 
     default_kind = "invalid_metadata"
@@ -314,13 +315,13 @@ class CastError(ArgumentError, TypeError):
 
 
 class NotJSONError(ArgumentError, TypeError):
-    """What is given as JSON, or shall be stored as it, is none."""
+    """A value is not JSON."""
 
     default_kind = "not_json"
 
 
 class TooLargeError(ArgumentError, OverflowError):
-    """A number is outside of the range of what shall store it."""
+    """A number is outside the range of its data type."""
 
     default_kind = "too_large"
 
@@ -332,13 +333,13 @@ class DataError(TessarrError, ValueError):
 
 
 class OutOfMemoryError(TessarrError, MemoryError, ValueError):
-    """There is no memory for an array or a chunk, or can be none: it is too large."""
+    """The memory does not suffice for an array or a chunk."""
 
     default_kind = "out_of_memory"
 
     @classmethod
     def _of_array(cls, shape: tuple[int, ...], dtype: Any) -> Self:
-        """Return the error that there is none for a new array."""
+        """Return the error for a new array that does not fit into memory."""
         size = prod((*shape, dtype.itemsize))
         return cls(
             f"there is no memory for an array of shape {shape} and data type {dtype}, which takes "
@@ -347,20 +348,20 @@ class OutOfMemoryError(TessarrError, MemoryError, ValueError):
 
 
 class StoreError(TessarrError, OSError, ValueError):
-    """The store failed to do what was asked.
+    """A request to a store failed.
 
     Attributes
     ----------
     retryable : bool
-        Whether trying again may help.
+        Whether a retry may succeed.
     errno : int or None
-        The number of the operating system's error, where there is one.
+        The error number of the operating system, if any.
     filename : str or None
-        The file or folder that the operating system refused, where there is one.
+        The file or folder of an error of the operating system.
 
     Notes
     -----
-    With the `errno` of denied access (EACCES, EPERM, EROFS) it is an `AccessError`.
+    If `errno` means denied access (EACCES, EPERM, EROFS), the result is an `AccessError`.
 
     Examples
     --------
@@ -372,8 +373,8 @@ class StoreError(TessarrError, OSError, ValueError):
     _fields = (*TessarrError._fields, "retryable", "errno", "filename")
 
     def __new__(cls, message: str, *, errno: int | None = None, **_fields: Any) -> Self:
-        wanted: type = AccessError if cls is StoreError and errno in _DENIED else cls
-        return super().__new__(wanted, message)
+        error_type: type = AccessError if cls is StoreError and errno in _DENIED else cls
+        return super().__new__(error_type, message)
 
     def __init__(
         self,
@@ -391,11 +392,11 @@ class StoreError(TessarrError, OSError, ValueError):
 
     @classmethod
     def _of_system(cls, action: str, filename: str, error: OSError, **fields: Any) -> StoreError:
-        """Return the error that the operating system has refused an action on a file."""
-        what = f"cannot {action} {filename!r}: {error.strerror or error}"
+        """Return the error for a file operation that the operating system rejected."""
+        message = f"cannot {action} {filename!r}: {error.strerror or error}"
         if error.errno is not None:
-            what += f" (os error {error.errno})"
-        return StoreError(what, errno=error.errno, filename=filename, **fields)
+            message += f" (os error {error.errno})"
+        return StoreError(message, errno=error.errno, filename=filename, **fields)
 
 
 class AccessError(StoreError, PermissionError):
@@ -408,7 +409,7 @@ _DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 
 
 class ConflictError(StoreError):
-    """Others changed what the changes of a transaction were decided on."""
+    """Another writer changed a value on which a transaction depends."""
 
     default_kind = "conflict"
 
@@ -427,6 +428,6 @@ class ReadOnlyError(TessarrError, PermissionError, ValueError):
 
 
 class InternalError(TessarrError, RuntimeError):
-    """A promise inside Tessarr is broken: please report it."""
+    """A bug in Tessarr: please report it."""
 
     default_kind = "internal"

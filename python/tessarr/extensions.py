@@ -1,7 +1,7 @@
-"""What extensions are made of: base classes, and decorators that make them known.
+"""Public facade: base classes of extensions, and decorators that register them.
 
-``docs/extending.md`` shows each extension point with an example. A package makes its
-extensions known by entry points, so that nobody has to import it:
+``docs/extending.md`` shows each extension point with an example. A package can declare its
+extensions as entry points; then users need not import it:
 
 ==============================  ============================  ===================================
 extension point                 decorator                     group of entry points

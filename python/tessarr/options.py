@@ -1,9 +1,8 @@
-"""What a user may set: one frozen value with every default of the library.
+"""Options of the library as one frozen value.
 
-`options(...)` changes options for a block of code, `configure(...)` for the
-process, and `current()` tells which hold. An option is read when an array is
-opened or created, never while chunks are moved, so that an open array keeps
-behaving as it did when it was opened.
+`options(...)` changes options for a block of code, `configure(...)` for the process, and
+`current()` returns the options in effect. The library reads most options when it opens or
+creates an array, so an open array never changes its behaviour.
 """
 
 from __future__ import annotations
@@ -21,48 +20,47 @@ __all__ = ["Options", "configure", "current", "options", "threads"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Everything that can be set, with its default.
+    """The options and their defaults.
 
     Parameters
     ----------
     threads
-        How many threads encode and decode chunks, in the whole process. None
-        means one per processor that the process may use: its affinity and the CPU
-        quota of its control group (of a container) count. This is the one option
-        that takes effect at once and for every array, because there is one pool.
+        The number of threads that encode and decode chunks in the process. None means one
+        per processor that the process may use; the CPU affinity and the CPU quota of a
+        container limit this number. This option takes effect immediately and for every
+        array, because all arrays share one pool.
     write_empty_chunks
-        Store chunks in which every element is the fill value. By default they
-        are not stored, and deleted if they were. Read when an array is opened
-        or created; both take a keyword of the same name that goes first.
+        Store chunks in which every element is the fill value. By default, a write deletes
+        such a chunk instead. Read when an array is opened or created; the keyword of the
+        same name takes precedence.
     durable
-        Wait until written data is on the disk (fsync), so that it survives a
-        power failure. By default a killed program loses nothing, but a power
-        failure may lose the last seconds. Read when a folder is opened by its
-        path; a store that you made yourself keeps its own setting.
+        Wait until written data is on the disk (fsync), so that it survives a power failure.
+        By default, a killed program loses nothing, but a power failure may lose the last
+        seconds. Read when a folder is opened by its path; a store object keeps its own
+        setting.
     metadata_bytes
-        The largest metadata document that is read; a larger one is a
-        `MetadataError`, and no memory is taken for it. Read at each request.
+        The size of the largest metadata document to read; a larger one raises a
+        `MetadataError` without taking memory. Read at each request.
     zarr_format
-        The format of new arrays and groups where none is given: 3 or 2.
+        The default format of new arrays and groups: 3 or 2.
     compressor
-        The compression of new arrays where none is given: a codec, its JSON,
-        its name, a list of these, or None for no compression. "auto" means
-        Blosc with LZ4, level 5, and bytes shuffled.
+        The default compression of new arrays: a codec, its JSON, its name, a list of these,
+        or None for no compression. "auto" means Blosc with LZ4, level 5 and byte shuffle.
     text
-        What text of any length is read as: "string" for arrays of NumPy's
-        ``StringDType``, "object" for arrays of ``str`` objects. "auto" means the
-        former in format 3 (with NumPy 2), the latter in format 2.
+        The NumPy type of text of any length: "string" for NumPy's ``StringDType``, "object"
+        for ``str`` objects. "auto" means "string" in format 3 (with NumPy 2) and "object"
+        in format 2.
     copy_bytes
-        How much memory copies from one array to another may hold at a time, beside what
-        encoding and decoding take. Read when a copy begins.
+        The memory that a copy between arrays may hold at a time, in addition to the memory
+        for encoding and decoding. Read when a copy starts.
     nan_attributes
-        What happens to NaN and infinities in attributes that are written: JSON has none. They
-        are stored as the tokens NaN, Infinity and -Infinity, as xarray and zarr-python do,
-        which readers outside Python may refuse: "warn" says so, "allow" does not, and
+        How writes treat NaN and infinities in attributes, which JSON lacks. Tessarr stores
+        them as the tokens NaN, Infinity and -Infinity, as xarray and zarr-python do; readers
+        outside Python may reject these. "warn" emits a warning, "allow" does not, and
         "refuse" raises an error and stores nothing. Reading them is always allowed.
     allow_pickle
-        Open arrays whose elements are pickled (format 2). To read a pickle is to
-        run what its writer wants: do so only where you trust all who can write.
+        Open arrays with pickled elements (format 2). Reading a pickle can run arbitrary
+        code: allow it only if you trust everyone who can write to the store.
 
     Examples
     --------
@@ -113,7 +111,7 @@ _process = Options()
 
 
 class _OptionsBlock:
-    """The changes of the blocks around, and the options that they make of the process's."""
+    """The changes of all enclosing blocks, and the options that result from them."""
 
     __slots__ = ("base", "changes", "options")
 
@@ -127,7 +125,7 @@ _block: ContextVar[_OptionsBlock | None] = ContextVar("tessarr_options", default
 
 
 def current() -> Options:
-    """Return the options that hold here: those of the block, else of the process.
+    """Return the options in effect: those of the innermost block, or else of the process.
 
     Returns
     -------
@@ -142,7 +140,7 @@ def current() -> Options:
     block = _block.get()
     if block is None:
         return _process
-    if block.base is not _process:  # which `configure` has changed since
+    if block.base is not _process:  # `configure` has changed it since
         block.options, block.base = replace(_process, **block.changes), _process
     return block.options
 
@@ -155,7 +153,7 @@ def _check_names(changes: dict[str, Any]) -> None:
 
 
 def configure(**changes: Any) -> None:
-    """Change options for the process, from now on.
+    """Change options for the process.
 
     Parameters
     ----------
@@ -171,7 +169,7 @@ def configure(**changes: Any) -> None:
 
     Notes
     -----
-    Within a block of `options` it holds for those that the block does not change.
+    Inside a block of `options`, this affects only options that the block does not change.
 
     Examples
     --------
@@ -185,7 +183,7 @@ def configure(**changes: Any) -> None:
 
 
 def threads() -> int:
-    """Return how many threads encode and decode chunks, in the whole process.
+    """Return the number of threads that encode and decode chunks in the process.
 
     Examples
     --------
@@ -213,8 +211,8 @@ class options:
 
     Notes
     -----
-    The block's options hold in the thread (and asyncio task) that entered it;
-    `threads` alone holds for the process, as there is one pool.
+    The options of the block apply to the thread (and asyncio task) that entered it. Only
+    `threads` applies to the whole process, because all threads share one pool.
 
     Examples
     --------
@@ -229,7 +227,7 @@ class options:
 
     def __init__(self, **changes: Any) -> None:
         _check_names(changes)
-        replace(_process, **changes)  # refuses values that are not allowed
+        replace(_process, **changes)  # raises an error for invalid values
         self._changes = changes
         self._token: Token[_OptionsBlock | None] | None = None
         self._threads = 0
@@ -237,8 +235,8 @@ class options:
     def __enter__(self) -> Options:
         if self._token is not None:
             raise RuntimeError("this options(...) is already in use; make another one")
-        outer = _block.get()
-        block = _OptionsBlock({**(outer.changes if outer else {}), **self._changes})
+        outer_block = _block.get()
+        block = _OptionsBlock({**(outer_block.changes if outer_block else {}), **self._changes})
         if "threads" in self._changes:
             self._threads = _engine.threads()
             _engine.set_threads(block.options.threads)

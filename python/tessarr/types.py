@@ -1,4 +1,4 @@
-"""The types that signatures name, and nothing that runs."""
+"""Type aliases that signatures use."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ Shape: TypeAlias = tuple[int, ...]
 """Lengths of the axes, axis 0 first."""
 
 ChunkLengths: TypeAlias = tuple[Any, ...]
-"""Per axis the one length of all chunks, or a tuple of the lengths of all where they differ."""
+"""For each axis, the length that all chunks share, or a tuple of the lengths of all chunks."""
 
 ShapeLike: TypeAlias = "int | Sequence[int]"
-"""A shape as users give it; an integer is a shape of one axis."""
+"""A shape that a user passes; an integer is a shape of one axis."""
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 """A JSON value. Parsed documents hold `list` and `dict`."""
@@ -47,27 +47,27 @@ ZarrFormat: TypeAlias = Literal[2, 3]
 """The format of a node."""
 
 Missing: TypeAlias = Literal["fill", "refuse_chunks", "refuse"]
-"""What is read where nothing is stored: see `tessarr.create_array`."""
+"""How reads treat missing chunks: see `tessarr.create_array`."""
 
 Present: TypeAlias = Literal["document", "folder"]
-"""What has to be in a folder as long as an opened array is there."""
+"""What must exist in a folder for an open array to be valid: its document or the folder."""
 
 MemoryOrder: TypeAlias = Literal["C", "F"]
-"""How the elements of a chunk are laid out."""
+"""The memory order of the elements of a chunk."""
 
 DTypeLike: TypeAlias = "npt.DTypeLike"
-"""What NumPy takes for a data type."""
+"""A value that NumPy accepts as a data type."""
 
 ArrayLike: TypeAlias = "npt.ArrayLike"
-"""What NumPy takes for an array."""
+"""A value that NumPy accepts as an array."""
 
 BytesLike: TypeAlias = "bytes | bytearray | memoryview | np.ndarray[Any, Any]"
 """An object with a contiguous buffer."""
 
 FieldsLike: TypeAlias = "str | Sequence[str]"
-"""Names of fields of records: one, or several, which make a record again."""
+"""The name of a field, or the names of several fields, which select a smaller record."""
 
 SelectionLike: TypeAlias = (
     "int | slice | str | EllipsisType | npt.ArrayLike | tuple[SelectionLike, ...] | None"
 )
-"""What may stand between the brackets of an array."""
+"""A key of indexing."""

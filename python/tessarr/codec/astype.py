@@ -48,8 +48,8 @@ class AsType(ItemFilter):
             if value is not None or name == "encode_dtype":
                 object.__setattr__(self, name, number_type(name, value).str)
 
-    def types(self, given: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
-        decoded = given if self.decode_dtype is None else np.dtype(self.decode_dtype)
+    def types(self, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
+        decoded = dtype if self.decode_dtype is None else np.dtype(self.decode_dtype)
         return decoded, np.dtype(self.encode_dtype)
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> AsType:

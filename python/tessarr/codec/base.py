@@ -257,12 +257,16 @@ def _read_parameter(field: dataclasses.Field[Any], members: Members) -> Any:
     value, problems = members.get(field.name), members.problems
     annotation = field.type if isinstance(field.type, str) else _annotation_text(field.type)
     names = frozenset(re.findall(r"[\w.]+", annotation))
-    wanted = _SCALAR_KINDS.get(names - _OPTIONAL_NAMES)
-    return value if wanted is None else read_text(value, wanted, members.at(field.name), problems)
+    scalar_kind = _SCALAR_KINDS.get(names - _OPTIONAL_NAMES)
+    return (
+        value
+        if scalar_kind is None
+        else read_text(value, scalar_kind, members.at(field.name), problems)
+    )
 
 
-def _annotation_text(found: Any) -> str:
-    return found.__name__ if isinstance(found, type) else str(found)
+def _annotation_text(annotation: Any) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 class ArrayArrayCodec(Codec):
@@ -373,15 +377,21 @@ _SHARDING: Final = "sharding_indexed"
 
 def check_elements(codec: Codec, spec: ArraySpec, loc: str, problems: Problems) -> bool:
     """Tell whether a codec takes the elements of `spec`, and note where it does not."""
-    only = spec.data_type.serializer
-    if only and isinstance(codec, ArrayBytesCodec) and codec.name not in (only, _SHARDING):
-        what = f"codec {codec.label!r} does not take {spec.data_type.name}, but {only!r} does"
-        problems.add(loc, what, "mismatch")
+    serializer = spec.data_type.serializer
+    if (
+        serializer
+        and isinstance(codec, ArrayBytesCodec)
+        and codec.name not in (serializer, _SHARDING)
+    ):
+        message = (
+            f"codec {codec.label!r} does not take {spec.data_type.name}, but {serializer!r} does"
+        )
+        problems.add(loc, message, "mismatch")
         return False
     if spec.data_type.elements is None or codec.takes_any_length:
         return True
-    what = f"codec {codec.label!r} takes items of one size, not {spec.data_type.name}"
-    problems.add(loc, what, "mismatch")
+    message = f"codec {codec.label!r} takes items of one size, not {spec.data_type.name}"
+    problems.add(loc, message, "mismatch")
     return False
 
 
@@ -451,25 +461,25 @@ def register_codec(codec: C, codec_id: str | None = None) -> C:
     True
     """
     if not issubclass(codec, ArrayArrayCodec | ArrayBytesCodec | BytesBytesCodec):
-        known_as = codec_id or getattr(codec, "codec_id", None)
-        if not known_as or not isinstance(known_as, str):
+        plain_id = codec_id or getattr(codec, "codec_id", None)
+        if not plain_id or not isinstance(plain_id, str):
             raise TypeError(f"{codec.__name__}.codec_id, the id of the codec, is not set")
-        _plain[known_as] = codec
+        _plain[plain_id] = codec
         return codec
     if not codec.name:
         raise TypeError(f"{codec.__name__}.name, the name of the codec, is not set")
     if codec.codec_id == "":
         codec.codec_id = codec.name
     # Ours are imported late, when others may have taken their place.
-    ours = codec.__module__.startswith((_PACKAGE, _PUBLIC)) and codec_id is None
+    is_own = codec.__module__.startswith((_PACKAGE, _PUBLIC)) and codec_id is None
     for name in (codec.name, *codec.aliases):
-        if not (ours and name in _names):
+        if not (is_own and name in _names):
             _names.add(name, codec)
     codec_id = codec_id or codec.codec_id
-    if codec_id is not None and not (ours and (codec_id in _ids or codec_id in _plain)):
+    if codec_id is not None and not (is_own and (codec_id in _ids or codec_id in _plain)):
         _ids[codec_id] = codec
         _plain.pop(codec_id, None)
-    if ours:
+    if is_own:
         set_public_module(_PUBLIC, codec)
     return codec
 
@@ -490,8 +500,8 @@ def list_codec_names() -> list[str]:
     for module in iter_modules(package.__path__):
         with suppress(UnsupportedError):  # of a package that is not installed
             importlib.import_module(_PACKAGE + module.name)
-    found = {*_names.names(), *_ids, *_plain}
-    return sorted(name for name in found if not name.startswith(_NUMCODECS))
+    names = {*_names.names(), *_ids, *_plain}
+    return sorted(name for name in names if not name.startswith(_NUMCODECS))
 
 
 def list_codec_ids() -> list[str]:

@@ -76,8 +76,8 @@ class BitRound(ArrayArrayCodec):
         dtype, mantissa = spec.data_type.numpy, _mantissa_bits(spec.data_type)
         if dtype.kind != "f" or mantissa is None:  # the engine has NumPy's own types alone
             return None
-        kept = min(self.keepbits, mantissa)
-        return [{"name": "bitround", "dtype": dtype.str, "keepbits": kept}]
+        keepbits = min(self.keepbits, mantissa)
+        return [{"name": "bitround", "dtype": dtype.str, "keepbits": keepbits}]
 
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
         data_type = dtypes.to_data_type(array.dtype)

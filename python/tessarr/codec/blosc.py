@@ -85,10 +85,10 @@ class Blosc(NativeCodec):
         return f"Blosc(cname={cname!r}, clevel={clevel}, shuffle={shuffle}{blocks})"
 
     def __post_init__(self) -> None:
-        given: object = self.shuffle  # users give the names of format 3 too
-        if isinstance(given, str):
-            check_choice("shuffle", given, _SHUFFLES)
-            object.__setattr__(self, "shuffle", _SHUFFLES[given])
+        shuffle_name: object = self.shuffle  # users give the names of format 3 too
+        if isinstance(shuffle_name, str):
+            check_choice("shuffle", shuffle_name, _SHUFFLES)
+            object.__setattr__(self, "shuffle", _SHUFFLES[shuffle_name])
         check_choice("cname", self.cname, COMPRESSORS)
         check_integer("clevel", self.clevel, 0, 9)
         check_integer("shuffle", self.shuffle, AUTOSHUFFLE, BITSHUFFLE)
@@ -110,11 +110,11 @@ class Blosc(NativeCodec):
         blocksize = members.integer("blocksize", 0, _MAX_BLOCK_BYTES)
         # Without a shuffle there is nothing that the size of elements could mean.
         typesize: int | None = None
-        stated = members.get("typesize")
-        if stated is None or (is_integer(stated) and stated == 0):
-            what = f"{describe(stated)}, taken for the size of the elements"
+        value = members.get("typesize")
+        if value is None or (is_integer(value) and value == 0):
+            what = f"{describe(value)}, taken for the size of the elements"
             members.problems.tolerate(members.at("typesize"), what)
-        elif stated is not ABSENT or shuffle != "noshuffle":
+        elif value is not ABSENT or shuffle != "noshuffle":
             typesize = members.integer("typesize", 1, _MAX_TYPESIZE)
             if typesize is None:
                 return None
@@ -127,10 +127,10 @@ class Blosc(NativeCodec):
         default = cls()
         cname = members.choice("cname", COMPRESSORS, default.cname)
         clevel = members.integer("clevel", 0, 9, default.clevel)
-        stated = members.get("shuffle")
-        if isinstance(stated, str) and stated.lower() in _SHUFFLES_OF_GDAL:
-            shuffle: int | None = _SHUFFLES_OF_GDAL[stated.lower()]
-            what = f"the text {describe(stated)}, taken for {shuffle}"
+        value = members.get("shuffle")
+        if isinstance(value, str) and value.lower() in _SHUFFLES_OF_GDAL:
+            shuffle: int | None = _SHUFFLES_OF_GDAL[value.lower()]
+            what = f"the text {describe(value)}, taken for {shuffle}"
             members.problems.tolerate(members.at("shuffle"), what)
         else:
             shuffle = members.integer("shuffle", AUTOSHUFFLE, BITSHUFFLE, default.shuffle)

@@ -75,20 +75,20 @@ class CastValue(ArrayArrayCodec):
         target = self.target
         object.__setattr__(self, "data_type", target)
         if not is_real(target):
-            wanted = "a type of real numbers that can be cast"
-            raise WrongParameter("data_type", target.name, wanted, right_type=True)
+            expected = "a type of real numbers that can be cast"
+            raise WrongParameter("data_type", target.name, expected, right_type=True)
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_choice("out_of_range", self.out_of_range, (*OUT_OF_RANGE, None))
         if self.out_of_range == "wrap" and integer_limits(target) is None:
-            wanted = "possible for floating-point numbers"
-            raise WrongParameter("out_of_range", "wrap", wanted, right_type=True)
+            expected = "possible for floating-point numbers"
+            raise WrongParameter("out_of_range", "wrap", expected, right_type=True)
         object.__setattr__(self, "scalar_map", _normalize_scalar_map(self.scalar_map))
 
     @classmethod
     def read(cls, members: Members, zarr_format: Any) -> CastValue | None:
         problems, before = members.problems, len(members.problems)
-        value, at = members.require("data_type"), members.at("data_type")
-        target = None if value is ABSENT else dtypes.from_json(value, 3, at, problems)
+        value, item_loc = members.require("data_type"), members.at("data_type")
+        target = None if value is ABSENT else dtypes.from_json(value, 3, item_loc, problems)
         rounding: Any = members.choice("rounding", ROUNDINGS, "nearest-even")
         outside: Any = members.choice("out_of_range", OUT_OF_RANGE, None)
         scalars = members.get("scalar_map", None)
@@ -187,9 +187,9 @@ class CastValue(ArrayArrayCodec):
         numbers = []
         for position, pair in enumerate(pairs):
             both = []
-            for place, (value, data_type) in enumerate(zip(pair, types, strict=True)):
-                at = pointer(pointer(loc, position), place)
-                fill = data_type.fill_from_json(_normalize_scalar(value), 3, at, problems)
+            for side, (value, data_type) in enumerate(zip(pair, types, strict=True)):
+                item_loc = pointer(pointer(loc, position), side)
+                fill = data_type.fill_from_json(_normalize_scalar(value), 3, item_loc, problems)
                 both.append(None if fill is None else data_type.scalar(fill))
             if None not in both:
                 numbers.append((both[0], both[1]))
@@ -212,8 +212,8 @@ def _normalize_scalar_map(value: Any) -> tuple[tuple[str, Pairs], ...] | None:
     for name, pairs in members.items():
         good = isinstance(pairs, Sequence) and not isinstance(pairs, str)
         if not good or not all(map(_is_pair, pairs)):
-            wanted = f"an object whose {name!r} is a list of pairs of numbers"
-            raise WrongParameter("scalar_map", value, wanted, right_type=False)
+            expected = f"an object whose {name!r} is a list of pairs of numbers"
+            raise WrongParameter("scalar_map", value, expected, right_type=False)
     return tuple(
         (name, tuple((pair[0], pair[1]) for pair in members[name]))
         for name in _DIRECTIONS

@@ -207,23 +207,23 @@ def _cast_to_floats(
 def _round_directed(values: Array, nearest: Array, which: Array, rounding: str) -> Array:
     """Return the neighbours of `values` that a way of rounding asks for."""
     exact, stored = _to_comparable(values[which], nearest[which])
-    near = nearest[which]
-    up, down = near.dtype.type("inf"), near.dtype.type("-inf")
+    rounded = nearest[which]
+    up, down = rounded.dtype.type("inf"), rounded.dtype.type("-inf")
     above, below = stored > exact, stored < exact
     if rounding == "towards-negative":
-        near = np.where(above, np.nextafter(near, down), near)
+        rounded = np.where(above, np.nextafter(rounded, down), rounded)
     elif rounding == "towards-positive":
-        near = np.where(below, np.nextafter(near, up), near)
+        rounded = np.where(below, np.nextafter(rounded, up), rounded)
     elif rounding == "towards-zero":
         away = (above & (exact > 0)) | (below & (exact < 0))
-        near = np.where(away, np.nextafter(near, near.dtype.type(0)), near)
+        rounded = np.where(away, np.nextafter(rounded, rounded.dtype.type(0)), rounded)
     else:
-        other = np.where(above, np.nextafter(near, down), np.nextafter(near, up))
-        _, beside = _to_comparable(values[which], other)
-        tie = (above | below) & (abs(beside - exact) == abs(stored - exact))
-        near = np.where(tie & (abs(beside) > abs(stored)), other, near)
+        other = np.where(above, np.nextafter(rounded, down), np.nextafter(rounded, up))
+        _, other_number = _to_comparable(values[which], other)
+        tie = (above | below) & (abs(other_number - exact) == abs(stored - exact))
+        rounded = np.where(tie & (abs(other_number) > abs(stored)), other, rounded)
     result = nearest.copy()
-    result[which] = near
+    result[which] = rounded
     return result
 
 
@@ -250,12 +250,12 @@ def _list_numbers(target: np.dtype[Any]) -> tuple[Array, Array, Array]:
     every = patterns.view(target).astype(np.float64)
     finite = np.flatnonzero(np.isfinite(every))
     # Of equal ones (upper bits may mean nothing) the first counts.
-    numbers, places = np.unique(every[finite], return_index=True)
-    chosen = patterns[finite[places]]
-    before, behind = 2 * numbers[0] - numbers[1], 2 * numbers[-1] - numbers[-2]
+    numbers, positions = np.unique(every[finite], return_index=True)
+    chosen = patterns[finite[positions]]
+    before, after = 2 * numbers[0] - numbers[1], 2 * numbers[-1] - numbers[-2]
     even = np.concatenate([chosen[:1] & 1 != 0, chosen & 1 == 0, chosen[-1:] & 1 != 0])
     items = np.concatenate([chosen[:1], chosen, chosen[-1:]]).view(target)
-    return np.concatenate([[before], numbers, [behind]]), items, even
+    return np.concatenate([[before], numbers, [after]]), items, even
 
 
 def _cast_by_table(
@@ -290,8 +290,8 @@ def _cast_by_table(
     # The sign of zeros, too, is what a cast makes of it.
     as_cast = special | ((exact <= 0) & np.signbit(exact) & (result.astype(np.float64) == 0))
     zero = np.copysign(0.0, exact).astype(target)
-    settled: Array = np.where(as_cast, np.where(special, converted, zero), result)
-    return settled.astype(target, copy=False)
+    final: Array = np.where(as_cast, np.where(special, converted, zero), result)
+    return final.astype(target, copy=False)
 
 
 def _to_odd_float64(values: Array) -> Array:

@@ -53,8 +53,8 @@ class Categorize(ArrayArrayCodec):
 
     def __init__(self, labels: Any, dtype: Any, astype: Any = "u1") -> None:
         single = isinstance(labels, str | bytes) or not isinstance(labels, Iterable)
-        given = [None] if single else list(labels)
-        texts = [label.decode() if isinstance(label, bytes) else label for label in given]
+        values = [None] if single else list(labels)
+        texts = [label.decode() if isinstance(label, bytes) else label for label in values]
         if not all(isinstance(text, str) for text in texts):
             raise WrongParameter("labels", labels, "a list of text or bytes", right_type=False)
         encoded = number_type("astype", astype, "ui")
@@ -123,5 +123,5 @@ def _normalize_text_type(value: Any) -> str:
         dtype = np.dtype(value)
         if dtype.kind in "US" and dtype.itemsize:
             return str(dtype.str)
-    wanted = "a type of text or bytes of a fixed length, or object"
-    raise WrongParameter("dtype", value, wanted, right_type=isinstance(value, str))
+    expected = "a type of text or bytes of a fixed length, or object"
+    raise WrongParameter("dtype", value, expected, right_type=isinstance(value, str))

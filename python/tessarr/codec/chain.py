@@ -77,9 +77,9 @@ class Chain:
         by_kind: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
         for codec in self.codecs:
             by_kind[codec.kind].append(codec)
-        wrong = _find_misplaced(self.codecs)
-        if wrong is not None:
-            raise ArgumentError(f"codecs: {wrong[1]}")
+        misplaced = _find_misplaced(self.codecs)
+        if misplaced is not None:
+            raise ArgumentError(f"codecs: {misplaced[1]}")
         if not by_kind["array_bytes"]:
             raise ArgumentError("codecs: no codec from arrays to bytes")
         object.__setattr__(self, "array_array", tuple(by_kind["array_array"]))
@@ -121,19 +121,19 @@ class Chain:
             problems.add(loc, f"{describe(value)} is not a list of codecs", "wrong_type")
             return None
         before = len(problems)
-        read = [read_v3(item, pointer(loc, i), problems) for i, item in enumerate(value)]
+        codecs_read = [read_v3(item, pointer(loc, i), problems) for i, item in enumerate(value)]
         if len(problems) > before:
             return None
-        codecs = tuple(codec for codec in read if codec is not None)
+        codecs = tuple(codec for codec in codecs_read if codec is not None)
         if not _has_serializer(codecs):
             if strict:
                 problems.add(loc, "no codec from arrays to bytes", "missing_member")
                 return None
             problems.tolerate(loc, "no codec from arrays to bytes, taken for 'bytes'")
             codecs = _add_bytes(codecs)
-        wrong = _find_misplaced(codecs)
-        if wrong is not None:
-            problems.add(pointer(loc, wrong[0]), wrong[1], "mismatch")
+        misplaced = _find_misplaced(codecs)
+        if misplaced is not None:
+            problems.add(pointer(loc, misplaced[0]), misplaced[1], "mismatch")
             return None
         return cls(codecs)
 
@@ -368,15 +368,15 @@ def _add_bytes(codecs: tuple[Codec, ...]) -> tuple[Codec, ...]:
 
 def _find_misplaced(codecs: tuple[Codec, ...]) -> tuple[int, str] | None:
     """Return the position of the first codec in the wrong place, and why it is."""
-    bytes_made_by = None
+    serializer_label = None
     for position, codec in enumerate(codecs):
-        if codec.kind == "bytes_bytes" and bytes_made_by is None:
+        if codec.kind == "bytes_bytes" and serializer_label is None:
             return position, f"codec {codec.label!r} takes bytes, but is given an array"
-        if codec.kind in {"array_array", "array_bytes"} and bytes_made_by is not None:
-            what = f"codec {codec.label!r} takes an array, but {bytes_made_by!r} makes bytes"
+        if codec.kind in {"array_array", "array_bytes"} and serializer_label is not None:
+            what = f"codec {codec.label!r} takes an array, but {serializer_label!r} makes bytes"
             return position, what
         if codec.kind == "array_bytes":
-            bytes_made_by = codec.label
+            serializer_label = codec.label
     return None
 
 

@@ -62,26 +62,26 @@ def split_elements(data: BytesLike, count: int | None = None) -> list[bytes]:
         ``wrong_size``, where there are more or fewer, or bytes are missing or left.
     """
     view = np.frombuffer(data, np.uint8).data
-    found = _read_word(view, 0)
-    if count is not None and found != count:
-        raise DataError(f"{found} elements instead of {count}", kind="wrong_size")
-    elements, at = [], 4
-    for _ in range(found):
-        start = at + 4
-        at = start + _read_word(view, at)
-        if at > view.nbytes:
+    stated_count = _read_word(view, 0)
+    if count is not None and stated_count != count:
+        raise DataError(f"{stated_count} elements instead of {count}", kind="wrong_size")
+    elements, position = [], 4
+    for _ in range(stated_count):
+        start = position + 4
+        position = start + _read_word(view, position)
+        if position > view.nbytes:
             raise DataError(f"an element reaches past the end, {view.nbytes}", kind="wrong_size")
-        elements.append(bytes(view[start:at]))
-    if at != view.nbytes:
-        message = f"{view.nbytes - at} bytes follow the last element"
+        elements.append(bytes(view[start:position]))
+    if position != view.nbytes:
+        message = f"{view.nbytes - position} bytes follow the last element"
         raise DataError(message, kind="wrong_size")
     return elements
 
 
-def _read_word(view: memoryview, at: int) -> int:
-    if at + 4 > view.nbytes:
+def _read_word(view: memoryview, position: int) -> int:
+    if position + 4 > view.nbytes:
         raise DataError(f"a number reaches past the end, {view.nbytes}", kind="wrong_size")
-    number: int = struct.unpack_from("<I", view, at)[0]
+    number: int = struct.unpack_from("<I", view, position)[0]
     return number
 
 
@@ -124,8 +124,8 @@ def to_object_array(values: Sequence[Any], shape: Shape | None = None) -> np.nda
 
 def check_objects(codec: Codec, spec: ArraySpec, loc: str, problems: Problems) -> None:
     """Note where the elements of `spec` are not the objects that `codec` makes bytes of."""
-    wanted = codec.object_type()
-    if spec.data_type != wanted:
+    expected = codec.object_type()
+    if spec.data_type != expected:
         what = f"codec {codec.name!r} takes objects of its own, not {spec.data_type.name}"
         problems.add(loc, what, "mismatch")
 
@@ -142,7 +142,7 @@ def to_document(array: np.ndarray[Any, Any]) -> list[Any]:
     return [*items, "|O", array.shape]
 
 
-def from_document(found: Any, shape: Shape | None = None) -> np.ndarray[Any, Any]:
+def from_document(document: Any, shape: Shape | None = None) -> np.ndarray[Any, Any]:
     """Return the array of objects that a document of numcodecs holds.
 
     Raises
@@ -150,21 +150,23 @@ def from_document(found: Any, shape: Shape | None = None) -> np.ndarray[Any, Any
     DataError
         Where it is no such document, or has another number of items than `shape`.
     """
-    stated = found[-1] if isinstance(found, list | tuple) and len(found) >= 2 else None
-    if not isinstance(stated, list | tuple) or not all(type(n) is int for n in stated):
+    stated_shape = (
+        document[-1] if isinstance(document, list | tuple) and len(document) >= 2 else None
+    )
+    if not isinstance(stated_shape, list | tuple) or not all(type(n) is int for n in stated_shape):
         raise DataError("the document is not a list of items, their type and shape")
-    items = list(found[:-2])
+    items = list(document[:-2])
     # Objects may be lists themselves: the shape says how deep the array goes.
-    for axis, length in enumerate(stated):
+    for axis, length in enumerate(stated_shape):
         if axis:
             if not all(isinstance(row, list | tuple) and len(row) == length for row in items):
                 raise DataError(
-                    f"the items do not have the shape {stated} that the document states"
+                    f"the items do not have the shape {stated_shape} that the document states"
                 )
             items = list(itertools.chain.from_iterable(items))
-    shape = tuple(stated) if shape is None else shape
-    if len(items) != math.prod(shape) or (stated and math.prod(stated) != len(items)):
-        message = f"{len(items)} items of shape {stated} instead of {shape}"
+    shape = tuple(stated_shape) if shape is None else shape
+    if len(items) != math.prod(shape) or (stated_shape and math.prod(stated_shape) != len(items)):
+        message = f"{len(items)} items of shape {stated_shape} instead of {shape}"
         raise DataError(message, kind="wrong_size")
     return to_object_array(items, shape)
 
@@ -179,9 +181,9 @@ class ElementsCodec(ArrayBytesCodec):
         raise NotImplementedError
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
-        wanted = self.object_type()
-        if spec.data_type.elements != wanted.elements:
-            what = f"codec {self.name!r} takes {wanted.name}, not {spec.data_type.name}"
+        expected = self.object_type()
+        if spec.data_type.elements != expected.elements:
+            what = f"codec {self.name!r} takes {expected.name}, not {spec.data_type.name}"
             problems.add(loc, what, "mismatch")
 
     def engine_array(self, spec: ArraySpec, zarr_format: ZarrFormat) -> dict[str, object] | None:

@@ -69,8 +69,8 @@ class FixedScaleOffset(ItemFilter):
         names = ("scale", "offset", "dtype", "astype")
         return {"id": self.codec_id, **{name: getattr(self, name) for name in names}}
 
-    def types(self, given: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
-        decoded = given if self.dtype is None else np.dtype(self.dtype)
+    def types(self, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
+        decoded = dtype if self.dtype is None else np.dtype(self.dtype)
         return decoded, decoded if self.astype is None else np.dtype(self.astype)
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> FixedScaleOffset:

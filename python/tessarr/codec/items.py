@@ -34,8 +34,8 @@ class ItemFilter(ArrayArrayCodec):
     __slots__ = ()
 
     @abstractmethod
-    def types(self, given: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
-        """Return the types of decoded and of encoded items, for arrays of `given`."""
+    def types(self, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
+        """Return the types of decoded and of encoded items, for arrays of `dtype`."""
 
     @abstractmethod
     def encode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -47,12 +47,12 @@ class ItemFilter(ArrayArrayCodec):
 
     def __repr__(self) -> str:
         # As zarr-python 2 has it: types by their names, and once if they are the same.
-        said: dict[str, Any] = self.get_config()
-        del said["id"]
-        if said["astype"] == said["dtype"]:
-            del said["astype"]
-        types = {name: np.dtype(said[name]) for name in _TYPES if said.get(name)}
-        texts = [f"{name}={types.get(name, value)}" for name, value in said.items()]
+        config: dict[str, Any] = self.get_config()
+        del config["id"]
+        if config["astype"] == config["dtype"]:
+            del config["astype"]
+        types = {name: np.dtype(config[name]) for name in _TYPES if config.get(name)}
+        texts = [f"{name}={types.get(name, value)}" for name, value in config.items()]
         return f"{type(self).__name__}({', '.join(texts)})"
 
     def native(self) -> Self:
@@ -61,8 +61,8 @@ class ItemFilter(ArrayArrayCodec):
     def ordered(self, order: Literal["native", "little", "big"]) -> Self:
         """Return the filter whose types have another byte order."""
         config = self.get_config()
-        stated = {name: value for name, value in config.items() if name.endswith(_TYPES) and value}
-        changed = {name: np.dtype(type_).newbyteorder(order) for name, type_ in stated.items()}
+        types = {name: value for name, value in config.items() if name.endswith(_TYPES) and value}
+        changed = {name: np.dtype(type_).newbyteorder(order) for name, type_ in types.items()}
         return self.from_config({**config, **changed})
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:

@@ -63,15 +63,17 @@ class JSON(ArrayBytesCodec):
         try:
             codecs.lookup(self.encoding)
         except (LookupError, TypeError) as cause:
-            wanted = "the name of an encoding of text"
+            expected = "the name of an encoding of text"
             is_text = isinstance(self.encoding, str)
-            error = WrongParameter("encoding", self.encoding, wanted, right_type=is_text)
+            error = WrongParameter("encoding", self.encoding, expected, right_type=is_text)
             raise error from cause
-        given: Sequence[str] | None = self.separators
-        if given is None:
-            given = (",", ":") if self.indent is None else (", ", ": ")
-        if len(given) != 2 or not all(isinstance(text, str) for text in given):
-            raise WrongParameter("separators", given, "a list of two strings", right_type=False)
+        separators: Sequence[str] | None = self.separators
+        if separators is None:
+            separators = (",", ":") if self.indent is None else (", ", ": ")
+        if len(separators) != 2 or not all(isinstance(text, str) for text in separators):
+            raise WrongParameter(
+                "separators", separators, "a list of two strings", right_type=False
+            )
         if self.indent is not None:
             check_integer("indent", self.indent, 0, 99)
         for name in (
@@ -83,7 +85,7 @@ class JSON(ArrayBytesCodec):
             "strict",
         ):
             check_choice(name, getattr(self, name), (True, False))
-        object.__setattr__(self, "separators", tuple(given))
+        object.__setattr__(self, "separators", tuple(separators))
 
     def get_config(self) -> dict[str, Any]:
         config = ArrayBytesCodec.get_config(self)
@@ -118,8 +120,8 @@ class JSON(ArrayBytesCodec):
     ) -> np.ndarray[Any, Any]:
         """Decode to objects, in the shape that `spec` or else the document says."""
         try:
-            found = json.loads(bytes(data).decode(self.encoding), strict=self.strict)
+            document = json.loads(bytes(data).decode(self.encoding), strict=self.strict)
         except (ValueError, RecursionError) as error:
             raise DataError(f"not JSON: {error}", codec=self.name) from error
-        objects = from_document(found, None if spec is None else spec.shape)
+        objects = from_document(document, None if spec is None else spec.shape)
         return np.asarray(deliver(objects, out))

@@ -80,8 +80,8 @@ class MsgPack(ArrayBytesCodec):
     ) -> np.ndarray[Any, Any]:
         """Decode to objects, in the shape that `spec` or else the document says."""
         try:
-            found = import_msgpack().unpackb(bytes(data), raw=self.raw, strict_map_key=False)
+            document = import_msgpack().unpackb(bytes(data), raw=self.raw, strict_map_key=False)
         except (ValueError, TypeError, RecursionError) as error:
             raise DataError(f"not MessagePack: {error}", codec=self.name) from error
-        objects = from_document(found, None if spec is None else spec.shape)
+        objects = from_document(document, None if spec is None else spec.shape)
         return np.asarray(deliver(objects, out))

@@ -82,18 +82,18 @@ class N5Default(ArrayBytesCodec):
         return {"id": self.name, **self.configuration()}
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
-        at, chain, rank = f"{loc}/codecs", self.codecs, len(spec.shape)
+        codecs_loc, chain, rank = f"{loc}/codecs", self.codecs, len(spec.shape)
         if spec.data_type.name not in _TYPES:
             problems.add(loc, f"N5 has no data type {spec.data_type.name}", "mismatch")
         first = chain.codecs[0]
         if not isinstance(first, Transpose) or first.axes(rank) != tuple(reversed(range(rank))):
-            problems.add(f"{at}/0", "the first codec does not reverse all axes", "mismatch")
+            problems.add(f"{codecs_loc}/0", "the first codec does not reverse all axes", "mismatch")
         elif len(chain.codecs) < 2 or not isinstance(chain.codecs[1], Bytes):
-            problems.add(at, "the second codec is not 'bytes'", "mismatch")
+            problems.add(codecs_loc, "the second codec is not 'bytes'", "mismatch")
         elif chain.codecs[1].endian != "big" and spec.data_type.unit_bytes > 1:
-            problems.add(f"{at}/1", "the byte order is not 'big'", "mismatch")
+            problems.add(f"{codecs_loc}/1", "the byte order is not 'big'", "mismatch")
         elif len(chain.codecs) > _MAX_CODECS:
-            problems.add(f"{at}/3", "more than one compressor", "mismatch")
+            problems.add(f"{codecs_loc}/3", "more than one compressor", "mismatch")
         if rank >= 1 << 16 or any(length >= 1 << 32 for length in spec.shape):
             problems.add(loc, "the chunk is too large for a block of N5", "too_large")
 
@@ -131,10 +131,10 @@ class N5Default(ArrayBytesCodec):
 def _complete_chain(codecs: Iterable[CodecLike]) -> Chain:
     """Return the codecs that a user means, with those that are always the same."""
     codecs = list(codecs)
-    given = Chain.of(codecs)
-    if given.array_bytes == Bytes() and not any(codec == Bytes() for codec in codecs):
-        codecs = [*given.array_array, Bytes("big"), *given.bytes_bytes]
-    if not given.array_array:
+    chain_given = Chain.of(codecs)
+    if chain_given.array_bytes == Bytes() and not any(codec == Bytes() for codec in codecs):
+        codecs = [*chain_given.array_array, Bytes("big"), *chain_given.bytes_bytes]
+    if not chain_given.array_array:
         codecs = [Transpose("F"), *codecs]
     chain = Chain.of(codecs)
     if len(chain.codecs) > _MAX_CODECS:

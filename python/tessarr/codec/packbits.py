@@ -92,7 +92,7 @@ class PackBits(ArrayBytesCodec):
         from tessarr import dtype as dtypes
 
         data_type = dtypes.to_data_type(array.dtype)
-        first, kept = self.first_bit or 0, self._count_bits(data_type)
+        first, bit_count = self.first_bit or 0, self._count_bits(data_type)
         little = data_type.ordered("little").numpy
         items = np.ascontiguousarray(array.astype(little, copy=False))
         width = 8 * array.itemsize // _count_numbers(data_type)
@@ -100,7 +100,7 @@ class PackBits(ArrayBytesCodec):
             bits = items.reshape(-1)
         else:
             every = np.unpackbits(items.reshape(-1).view(np.uint8), bitorder="little")
-            bits = every.reshape(-1, width)[:, first : first + kept]
+            bits = every.reshape(-1, width)[:, first : first + bit_count]
         data = np.packbits(bits, bitorder="little").tobytes()
         padding = bytes([-bits.size % 8])
         if self.padding_encoding == "first_byte":
@@ -112,17 +112,17 @@ class PackBits(ArrayBytesCodec):
         if packed.size != self.encoded_bytes(spec):
             message = f"{packed.size} bytes instead of {self.encoded_bytes(spec)}"
             raise DataError(message, kind="wrong_size", codec=self.name)
-        first, kept = self.first_bit or 0, self._count_bits(data_type)
-        count = math.prod(spec.shape) * _count_numbers(data_type) * kept
+        first, bit_count = self.first_bit or 0, self._count_bits(data_type)
+        count = math.prod(spec.shape) * _count_numbers(data_type) * bit_count
         packed = self._strip_padding(packed, -count % 8)
-        bits = np.unpackbits(packed, count=count, bitorder="little").reshape(-1, kept)
+        bits = np.unpackbits(packed, count=count, bitorder="little").reshape(-1, bit_count)
         if data_type.name == "bool":
             return bits.reshape(spec.shape).view(bool)
         width = 8 * data_type.item_bytes // _count_numbers(data_type)
         every = np.zeros((bits.shape[0], width), dtype=np.uint8)
-        every[:, first : first + kept] = bits
+        every[:, first : first + bit_count] = bits
         if data_type.name.startswith("int"):
-            every[:, first + kept :] = bits[:, -1:]  # the sign
+            every[:, first + bit_count :] = bits[:, -1:]  # the sign
         items = np.packbits(every, bitorder="little").view(data_type.ordered("little").numpy)
         array = items.reshape(spec.shape).astype(data_type.numpy, copy=False)
         return data_type.canonical(array)
@@ -137,9 +137,9 @@ class PackBits(ArrayBytesCodec):
         if self.padding_encoding == "none":
             return packed
         at_start = self.padding_encoding == "first_byte"
-        stated = int(packed[0] if at_start else packed[-1])
-        if stated != unused:
-            message = f"{stated} unused bits are stated, there are {unused}"
+        stated_bits = int(packed[0] if at_start else packed[-1])
+        if stated_bits != unused:
+            message = f"{stated_bits} unused bits are stated, there are {unused}"
             raise DataError(message, codec=self.name)
         return packed[1:] if at_start else packed[:-1]
 

@@ -19,10 +19,10 @@ __all__ = ["WrongParameter", "check_choice", "check_integer", "check_number", "n
 class WrongParameter(ArgumentError):  # noqa: N818 - it is always an ArgumentError to users
     """A parameter of a codec is wrong; `parameter` is its name."""
 
-    def __init__(self, parameter: str, value: object, wanted: str, *, right_type: bool) -> None:
-        super().__init__(f"{parameter} {describe(value)} is not {wanted}")
+    def __init__(self, parameter: str, value: object, expected: str, *, right_type: bool) -> None:
+        super().__init__(f"{parameter} {describe(value)} is not {expected}")
         self.parameter = parameter
-        self.problem = f"{describe(value)} is not {wanted}"
+        self.problem = f"{describe(value)} is not {expected}"
         self.problem_kind = "invalid_value" if right_type else "wrong_type"
 
 
@@ -30,8 +30,8 @@ def check_integer(name: str, value: Any, low: int, high: int) -> None:
     """Raise unless `value` is an integer of `low` to `high`."""
     right_type = is_integer(value)
     if not right_type or not low <= value <= high:
-        wanted = f"an integer of {low} to {high}"
-        raise WrongParameter(name, value, wanted, right_type=right_type)
+        expected = f"an integer of {low} to {high}"
+        raise WrongParameter(name, value, expected, right_type=right_type)
 
 
 def check_number(name: str, value: Any) -> None:
@@ -48,8 +48,8 @@ def check_number(name: str, value: Any) -> None:
 def check_choice(name: str, value: object, choices: Collection[object]) -> None:
     """Raise unless `value` is one of `choices`."""
     if value not in choices:
-        wanted = "one of " + ", ".join(repr(choice) for choice in choices)
-        raise WrongParameter(name, value, wanted, right_type=isinstance(value, str))
+        expected = "one of " + ", ".join(repr(choice) for choice in choices)
+        raise WrongParameter(name, value, expected, right_type=isinstance(value, str))
 
 
 def number_type(name: str, value: Any, kinds: str = "biufcmM") -> np.dtype[Any]:
@@ -69,7 +69,7 @@ def number_type(name: str, value: Any, kinds: str = "biufcmM") -> np.dtype[Any]:
     WrongParameter
         Where it is another type, or none.
     """
-    wanted = "a type of numbers" if kinds != "f" else "a type of floating-point numbers"
+    expected = "a type of numbers" if kinds != "f" else "a type of floating-point numbers"
     short = not isinstance(value, str) or len(value) <= 32
     if value is not None and short and not isinstance(value, list | dict | tuple):
         try:
@@ -79,4 +79,4 @@ def number_type(name: str, value: Any, kinds: str = "biufcmM") -> np.dtype[Any]:
         else:
             if dtype.kind in kinds and dtype.itemsize <= 16:
                 return dtype
-    raise WrongParameter(name, value, wanted, right_type=isinstance(value, str))
+    raise WrongParameter(name, value, expected, right_type=isinstance(value, str))

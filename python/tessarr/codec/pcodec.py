@@ -68,9 +68,9 @@ class PCodec(ArrayBytesCodec):
         if self.delta_encoding_order is not None:
             check_integer("delta_encoding_order", self.delta_encoding_order, 0, 7)
             if self.delta_spec not in ("auto", "try_consecutive"):
-                wanted = "null, as differences are not consecutive"
+                expected = "null, as differences are not consecutive"
                 order = self.delta_encoding_order
-                raise WrongParameter("delta_encoding_order", order, wanted, right_type=True)
+                raise WrongParameter("delta_encoding_order", order, expected, right_type=True)
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
         if spec.data_type.numpy.str[1:] not in _TYPES:

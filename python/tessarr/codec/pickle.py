@@ -69,15 +69,15 @@ class Pickle(ArrayBytesCodec):
     ) -> np.ndarray[Any, Any]:
         """Decode to objects, in the shape that `spec` or else the pickle says."""
         try:
-            found = pickle.loads(bytes(data))  # noqa: S301 (allowed by the option)
+            value = pickle.loads(bytes(data))  # noqa: S301 (allowed by the option)
         except Exception as error:
             raise DataError(f"not a pickle: {error}", codec=self.name) from error
         if spec is None:
-            return np.asarray(deliver(np.asarray(found, object), out))
-        if not isinstance(found, np.ndarray) or found.size != math.prod(spec.shape):
+            return np.asarray(deliver(np.asarray(value, object), out))
+        if not isinstance(value, np.ndarray) or value.size != math.prod(spec.shape):
             raise DataError(
                 f"the pickle is not an array of shape {spec.shape}",
                 kind="wrong_size",
                 codec=self.name,
             )
-        return found.astype(object).reshape(spec.shape)
+        return value.astype(object).reshape(spec.shape)

@@ -56,8 +56,8 @@ class Quantize(ItemFilter):
         if self.astype is None:
             object.__setattr__(self, "astype", self.dtype)
 
-    def types(self, given: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
-        decoded = given if self.dtype is None else np.dtype(self.dtype)
+    def types(self, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
+        decoded = dtype if self.dtype is None else np.dtype(self.dtype)
         return decoded, decoded if self.astype is None else np.dtype(self.astype)
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:

@@ -125,9 +125,9 @@ def to_codec(value: CodecLike) -> Codec:
     """
     if isinstance(value, Codec) and hasattr(value, "kind"):
         return value
-    stated = _to_json(value)
-    name, configuration = _split_json(stated)
-    by_id = "id" in stated
+    document = _to_json(value)
+    name, configuration = _split_json(document)
+    by_id = "id" in document
     codec = find_codec_by_id(name) if by_id else find_codec(name) or find_codec_by_id(name)
     if codec is None:
         from tessarr.format import install_hints
@@ -148,11 +148,11 @@ def to_codec(value: CodecLike) -> Codec:
     except (TypeError, ValueError) as error:
         from tessarr.format.suggestions import did_you_mean
 
-        why = str(error).removeprefix(f"{codec.__name__}.__init__() ")
+        reason = str(error).removeprefix(f"{codec.__name__}.__init__() ")
         known = getattr(codec, "__dataclass_fields__", {})
         wrong = next((member for member in configuration if member not in known), None)
-        hint = did_you_mean(wrong, known) if "unexpected keyword" in why else ""
-        raise ArgumentError(f"codec {name!r}: {why}{hint}", codec=name) from error
+        hint = did_you_mean(wrong, known) if "unexpected keyword" in reason else ""
+        raise ArgumentError(f"codec {name!r}: {reason}{hint}", codec=name) from error
 
 
 def find_codec_class(value: CodecLike) -> type[Codec] | None:
@@ -166,11 +166,13 @@ def find_codec_class(value: CodecLike) -> type[Codec] | None:
     if isinstance(value, Codec):
         return type(value)
     try:
-        stated = _to_json(value)
-        name, _ = _split_json(stated)
+        document = _to_json(value)
+        name, _ = _split_json(document)
     except ArgumentError:
         return None
-    return find_codec_by_id(name) if "id" in stated else find_codec(name) or find_codec_by_id(name)
+    return (
+        find_codec_by_id(name) if "id" in document else find_codec(name) or find_codec_by_id(name)
+    )
 
 
 def to_list(value: Any) -> list[Any]:
@@ -184,11 +186,11 @@ def to_list(value: Any) -> list[Any]:
 
 def _with_spelling(codec: _Read, alias: str) -> _Read:
     """Return a codec that is written by its alias again, if its class can tell it."""
-    made: Any = codec
+    changed: Any = codec
     if alias and "spelling" in getattr(codec, "__dataclass_fields__", ()):
-        made = replace(made, spelling=alias)
-    spelt: _Read = made
-    return spelt
+        changed = replace(changed, spelling=alias)
+    result: _Read = changed
+    return result
 
 
 def _read_numcodec(config: dict[str, Any], *, first: bool) -> Codec:

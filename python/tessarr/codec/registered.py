@@ -22,10 +22,10 @@ class _Registry(Mapping[str, type[Any]]):
     __slots__ = ()
 
     def __getitem__(self, codec_id: str) -> type[Any]:
-        found = find_plain_codec(codec_id) or find_codec_by_id(codec_id)
-        if found is None:
+        codec = find_plain_codec(codec_id) or find_codec_by_id(codec_id)
+        if codec is None:
             raise KeyError(codec_id)
-        return found
+        return codec
 
     def __setitem__(self, codec_id: str, codec: type[Any]) -> None:
         register_codec(codec, codec_id)

@@ -57,8 +57,8 @@ class Reshape(ArrayArrayCodec):
             raise WrongParameter("shape", shape, "a shape with at most one -1", right_type=True)
         axes = [axis for length in self.shape if isinstance(length, tuple) for axis in length]
         if any(after <= before for before, after in pairwise(axes)):
-            wanted = "a shape whose axes come one after the other"
-            raise WrongParameter("shape", shape, wanted, right_type=True)
+            expected = "a shape whose axes come one after the other"
+            raise WrongParameter("shape", shape, expected, right_type=True)
 
     @classmethod
     def read(cls, members: Members, zarr_format: ZarrFormat) -> Reshape | None:
@@ -77,24 +77,24 @@ class Reshape(ArrayArrayCodec):
         return {"shape": [list(n) if isinstance(n, tuple) else n for n in self.shape]}
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
-        at, given = f"{loc}/shape", spec.shape
+        shape_loc, shape = f"{loc}/shape", spec.shape
         for position, length in enumerate(self.shape):
-            if isinstance(length, tuple) and length and length[-1] >= len(given):
-                what = f"there is no axis {length[-1]} in chunks of {len(given)} dimensions"
-                problems.add(pointer(at, position), what, "mismatch")
+            if isinstance(length, tuple) and length and length[-1] >= len(shape):
+                what = f"there is no axis {length[-1]} in chunks of {len(shape)} dimensions"
+                problems.add(pointer(shape_loc, position), what, "mismatch")
                 return
-        made = self._find_encoded_shape(given)
-        if made is None or math.prod(made) != math.prod(given):
-            problems.add(at, f"chunks of shape {given} cannot have this shape", "mismatch")
+        encoded = self._find_encoded_shape(shape)
+        if encoded is None or math.prod(encoded) != math.prod(shape):
+            problems.add(shape_loc, f"chunks of shape {shape} cannot have this shape", "mismatch")
             return
         for position, axes in enumerate(self.shape):
             if not isinstance(axes, tuple) or not axes:
                 continue
             first, last = axes[0], axes[-1]
-            fits = math.prod(made[:position]) == math.prod(given[:first])
-            if not fits or math.prod(made[position + 1 :]) != math.prod(given[last + 1 :]):
-                what = f"the axes {list(axes)} of chunks of shape {given} are not at this place"
-                problems.add(pointer(at, position), what, "mismatch")
+            fits = math.prod(encoded[:position]) == math.prod(shape[:first])
+            if not fits or math.prod(encoded[position + 1 :]) != math.prod(shape[last + 1 :]):
+                what = f"the axes {list(axes)} of chunks of shape {shape} are not at this place"
+                problems.add(pointer(shape_loc, position), what, "mismatch")
 
     def encoded(self, spec: ArraySpec) -> ArraySpec:
         return replace(spec, shape=self._encoded_shape(spec.shape))
@@ -108,22 +108,22 @@ class Reshape(ArrayArrayCodec):
     def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
         return array.reshape(spec.shape)
 
-    def _encoded_shape(self, given: Shape) -> Shape:
-        made = self._find_encoded_shape(given)
-        return given if made is None else made
+    def _encoded_shape(self, shape: Shape) -> Shape:
+        encoded = self._find_encoded_shape(shape)
+        return shape if encoded is None else encoded
 
-    def _find_encoded_shape(self, given: Shape) -> Shape | None:
-        """Return the shape that `given` becomes, or None where nothing fits the place of -1."""
+    def _find_encoded_shape(self, shape: Shape) -> Shape | None:
+        """Return the shape that `shape` becomes, or None where nothing fits the place of -1."""
         lengths = [
-            length if isinstance(length, int) else math.prod(given[axis] for axis in length)
+            length if isinstance(length, int) else math.prod(shape[axis] for axis in length)
             for length in self.shape
         ]
         if _REST in self.shape:
-            place = self.shape.index(_REST)
-            others = math.prod(lengths[:place] + lengths[place + 1 :])
-            if others == 0 or math.prod(given) % others:
+            position = self.shape.index(_REST)
+            others = math.prod(lengths[:position] + lengths[position + 1 :])
+            if others == 0 or math.prod(shape) % others:
                 return None
-            lengths[place] = math.prod(given) // others
+            lengths[position] = math.prod(shape) // others
         return tuple(lengths)
 
 
@@ -133,5 +133,5 @@ def _normalize_length(value: object) -> Length:
         return int(value)
     if isinstance(value, list | tuple) and all(is_integer(axis) and axis >= 0 for axis in value):
         return tuple(int(axis) for axis in value)
-    wanted = "a positive length, -1, or a list of axes"
-    raise WrongParameter("shape", value, wanted, right_type=is_integer(value))
+    expected = "a positive length, -1, or a list of axes"
+    raise WrongParameter("shape", value, expected, right_type=is_integer(value))

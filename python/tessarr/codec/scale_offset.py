@@ -57,8 +57,8 @@ class ScaleOffset(ArrayArrayCodec):
                 raise WrongParameter(name, value, "a number", right_type=False)
 
     def configuration(self) -> dict[str, Any]:
-        given = {"offset": self.offset, "scale": self.scale}
-        return {name: value for name, value in given.items() if value is not None}
+        parameters = {"offset": self.offset, "scale": self.scale}
+        return {name: value for name, value in parameters.items() if value is not None}
 
     def get_config(self) -> dict[str, Any]:
         return {"id": self.name, **self.configuration()}

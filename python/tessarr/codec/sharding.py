@@ -117,20 +117,20 @@ class ShardingIndexed(ArrayBytesCodec):
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
         shard = spec.shape
-        at = f"{loc}/chunk_shape"
+        shape_loc = f"{loc}/chunk_shape"
         if len(self.chunk_shape) != len(shard):
             what = f"{len(self.chunk_shape)} subchunk lengths for shards of {len(shard)} dimensions"
-            problems.add(at, what, "mismatch")
+            problems.add(shape_loc, what, "mismatch")
             return
         for axis, (length, part) in enumerate(zip(shard, self.chunk_shape, strict=True)):
             if length % part:
                 what = f"{part} does not divide {length}, the length of the shard"
-                problems.add(f"{at}/{axis}", what, "mismatch")
+                problems.add(f"{shape_loc}/{axis}", what, "mismatch")
                 return
         index = self._index_spec(shard)
         count = index.size_bytes // (2 * index.data_type.item_bytes)
         if count > MAX_SUBCHUNKS:
-            problems.add(at, f"a shard has {count} subchunks, more than 2**30", "too_large")
+            problems.add(shape_loc, f"a shard has {count} subchunks, more than 2**30", "too_large")
             return
         self.codecs.check(self.subchunk_spec(spec), f"{loc}/codecs", problems)
         self._check_index(index, f"{loc}/index_codecs", problems)
@@ -221,9 +221,9 @@ class ShardingIndexed(ArrayBytesCodec):
         lengths = self.chunk_shape
         counts = (n // part for n, part in zip(array.shape, lengths, strict=True))
         for cell in np.ndindex(*counts):
-            places = zip(cell, lengths, strict=True)
+            pairs = zip(cell, lengths, strict=True)
             # With the ellipsis also a part of no axes is a view, and not a scalar.
-            key: Any = (..., *(slice(i * n, (i + 1) * n) for i, n in places))
+            key: Any = (..., *(slice(i * n, (i + 1) * n) for i, n in pairs))
             yield cell, array[key]
 
 

@@ -63,8 +63,10 @@ class Transpose(ArrayArrayCodec):
             members.problems.tolerate(members.at("order"), f"{order!r}, taken for {meaning}")
             return cls(order)
         if not isinstance(order, list):
-            at = members.at("order")
-            members.problems.add(at, f"{describe(order)} is not a list of axes", "wrong_type")
+            order_loc = members.at("order")
+            members.problems.add(
+                order_loc, f"{describe(order)} is not a list of axes", "wrong_type"
+            )
             return None
         if not _is_permutation(order):
             what = f"{describe(order)} is not a permutation of 0 to {len(order) - 1}"

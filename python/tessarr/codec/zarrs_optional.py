@@ -129,13 +129,13 @@ class ZarrsOptional(ArrayBytesCodec):
         valid = self.mask_codecs.decode(data[_HEADER_BYTES:middle], mask_spec)
         if (valid.view(np.uint8) > 1).any():
             raise DataError("a boolean of the mask is stored as neither 0 nor 1", codec=self.name)
-        found = np.zeros(spec.shape, data_type.numpy)
-        found["valid"] = valid
+        array = np.zeros(spec.shape, data_type.numpy)
+        array["valid"] = valid
         count = int(np.count_nonzero(valid))
         if count:
             _, values_spec = _mask_and_value_specs(data_type, spec.shape, count)
-            found["value"][valid] = self.data_codecs.decode(data[middle:], values_spec)
-        return found
+            array["value"][valid] = self.data_codecs.decode(data[middle:], values_spec)
+        return array
 
 
 def _mask_and_value_specs(

@@ -82,10 +82,10 @@ class ZFP(ArrayBytesCodec):
 
     def __post_init__(self) -> None:
         check_choice("mode", self.mode, tuple(_PARAMETERS))
-        wanted = _PARAMETERS[self.mode]
+        allowed = _PARAMETERS[self.mode]
         for name in (name for names in _PARAMETERS.values() for name in names):
             value = getattr(self, name)
-            if name not in wanted:
+            if name not in allowed:
                 if value is not None:
                     text = f"a parameter of mode {self.mode!r}"
                     raise WrongParameter(name, value, text, right_type=True)

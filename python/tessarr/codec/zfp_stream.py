@@ -85,17 +85,20 @@ def decompress(
         stream = np.packbits(np.concatenate([header, bits]), bitorder="little")
     start = stream[:32].tobytes().ljust(32, b"\0")
     try:
-        found = library.header(start)
+        header_fields = library.header(start)
     except ValueError as error:
         raise DataError(f"damaged: {error}", codec=codec) from error
-    lengths = [found[name] for name in ("nw", "nz", "ny", "nx") if found[name]]
-    if tuple(lengths) != shape or np.dtype(found["type"]) != dtype.newbyteorder("="):
+    lengths = [header_fields[name] for name in ("nw", "nz", "ny", "nx") if header_fields[name]]
+    if tuple(lengths) != shape or np.dtype(header_fields["type"]) != dtype.newbyteorder("="):
         message = f"an array of shape {tuple(lengths)} instead of {shape}"
         raise DataError(message, kind="wrong_size", codec=codec)
     values = 4 ** len(shape)
     blocks = math.prod(-(-length // 4) for length in shape)
     most = values * (8 * dtype.itemsize + 2) + 64  # bits of a block that holds anything
-    least = max(found["config"]["expert"]["minbits"], math.ceil(found["config"]["rate"] * values))
+    least = max(
+        header_fields["config"]["expert"]["minbits"],
+        math.ceil(header_fields["config"]["rate"] * values),
+    )
     if least > most:
         message = f"blocks of {least} bits, where {most} hold all numbers"
         raise DataError(message, codec=codec)

@@ -71,8 +71,8 @@ class ZFPY(ArrayBytesCodec):
         names = ("tolerance", "rate", "precision")
         chosen = _MODES[self.mode]
         numbers = {name: getattr(self, name) for name in names}
-        stated = {"compression_kwargs": {chosen: numbers[chosen]}, **numbers}
-        return {"id": self.codec_id, "mode": self.mode, **stated}
+        config = {"compression_kwargs": {chosen: numbers[chosen]}, **numbers}
+        return {"id": self.codec_id, "mode": self.mode, **config}
 
     def configuration(self) -> JSONObject:
         chosen = _MODES[self.mode]

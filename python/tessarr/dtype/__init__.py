@@ -1,8 +1,6 @@
-"""Data types: `DataType`, one class per family, and how names and dtypes become one.
+"""Data types: `DataType`, one class per family, and conversions from names and NumPy dtypes.
 
-A new family is a subclass of `DataType` in a file of its own, decorated with
-`register`. Names that belong to families which are not there yet are refused
-as unsupported, by name.
+A family is a subclass of `DataType` in its own module, decorated with `register`.
 """
 
 from __future__ import annotations

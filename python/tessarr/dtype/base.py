@@ -1,9 +1,8 @@
-"""The extension point for data types: `DataType`, and the registry of their names.
+"""The base class of data types, and the registry of their names: an extension point.
 
-A data type is a value that knows its stored names in both formats, its NumPy
-dtype, and how one item becomes bytes and JSON, which is what fill values need.
-One file per family; a family adds itself with `register`. The modules of families that
-few arrays need are imported when one of their names turns up.
+A data type has its names in both formats, its NumPy dtype, and conversions of fill values to bytes
+and JSON. Each family has its own module and calls `register`. The modules of rare families are
+imported when a document or a user names one of their types.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ __all__ = [
 ]
 
 MAX_ITEM_BYTES: Final = 2**24
-"""The most bytes of one item. A few words of metadata could ask for gigabytes else."""
+"""The largest item in bytes. It limits the memory that a metadata document can request."""
 
 _MODULES: Final = {
     "complex": "complex.*",
@@ -48,7 +47,7 @@ _MODULES: Final = {
     "text": "fixed_length_utf32|null_terminated_bytes",
     "variable": "string|(variable_length_)?bytes",
 }
-"""The modules of this package that are imported by need, and what their names are like."""
+"""The modules that are imported on demand, with patterns of the names of their types."""
 
 _KINDS: Final = {
     "c": "complex",
@@ -60,35 +59,36 @@ _KINDS: Final = {
     "T": "variable",
     "O": "objects",
 }
-"""The modules that are imported by need, by NumPy's kinds."""
+"""The modules that are imported on demand, by NumPy kind."""
 
 OBJECT: Final = np.dtype(object)
 
 Elements: TypeAlias = (
     Literal["text", "bytes"] | tuple[Callable[[Any], bytes], Callable[[bytes], Any]]
 )
-"""What elements of any length are: text, bytes, or what two functions make bytes of and back."""
+"""Elements of any length: text, bytes, or objects that two functions encode and decode."""
 
 _HANDLE_BYTES: Final = 16
-"""Where elements have any length, the engine's items say where they are."""
+"""The size of the engine's handle for an element of any length."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataType(ABC):
-    """What the elements of an array are.
+    """The base class of data types.
 
     Parameters
     ----------
     numpy : numpy.dtype
-        The dtype of results. Its byte order is the native one, except in arrays
-        of format 2 that store the other one.
+        The dtype of results. Its byte order is native, unless an array of format 2 stores the
+        other order.
     """
 
     v3_names: ClassVar[tuple[str, ...]] = ()
-    v2_names: ClassVar[tuple[str, ...]] = ()  # those of them that format 2 has for typestrings
     """The names of the family in format 3."""
+    v2_names: ClassVar[tuple[str, ...]] = ()
+    """The names of format 3 that format 2 uses in place of typestrings."""
     v2_kinds: ClassVar[str] = ""
-    """The NumPy kinds of the family, which format 2 uses: ``"iu"``."""
+    """The NumPy kinds of the family, such as ``"iu"``, which format 2 uses."""
 
     numpy: np.dtype[Any]
 
@@ -102,19 +102,19 @@ class DataType(ABC):
 
     @property
     def elements(self) -> Elements | None:
-        """What elements are that have any length; None where all have the same."""
+        """The form of elements of any length; None if all elements have the same length."""
         return None
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of one item of the engine: of one element, unless these have any length."""
+        """The size of an element in bytes; for elements of any length, of the engine's handle."""
         return self.numpy.itemsize if self.elements is None else _HANDLE_BYTES
 
     @property
     def unit_bytes(self) -> int:
-        """Bytes of the unit that byte order applies to.
+        """The size in bytes of the unit to which the byte order applies.
 
-        1 where it does not apply, and 0 where an item has units of several sizes.
+        1 if the byte order does not matter, and 0 if an item has units of several sizes.
         """
         return self.numpy.itemsize if self.elements is None else 1
 
@@ -125,7 +125,7 @@ class DataType(ABC):
 
     @property
     def stray_bits(self) -> bool:
-        """Whether stored items may hold bits that mean nothing, which `canonical` settles."""
+        """Whether stored items may contain meaningless bits, which `canonical` clears."""
         return False
 
     @property
@@ -135,7 +135,7 @@ class DataType(ABC):
 
     @property
     def serializer(self) -> str:
-        """The name of the codec from arrays to bytes that alone takes such elements, or ""."""
+        """The name of the only codec from arrays to bytes for such elements, or ""."""
         return ""
 
     def ordered(self, order: Literal["native", "little", "big"]) -> Self:
@@ -144,34 +144,34 @@ class DataType(ABC):
         return self if dtype == self.numpy else replace(self, numpy=dtype)
 
     def swapped(self, data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Return whole items with the bytes of every unit in reverse order."""
+        """Return items with the bytes of each unit in reverse order."""
         units = np.frombuffer(data, np.uint8).reshape(-1, self.unit_bytes)
         return np.ascontiguousarray(units[:, ::-1]).reshape(-1)
 
     def to_numpy_input(self, value: object) -> object:
-        """Return what a user gives for elements as something that NumPy makes `numpy` of."""
+        """Return a user's elements in a form that NumPy converts to `numpy`."""
         return value
 
     def canonical(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return elements with the bits that mean nothing as NumPy wants them."""
+        """Return elements with meaningless bits cleared."""
         return array
 
     def refusal(self, zarr_format: ZarrFormat) -> str | None:
-        """Return why `zarr_format` has no such type, or None where it has."""
+        """Return the reason why `zarr_format` lacks the type, or None if it has the type."""
         return None
 
     def in_format(self, zarr_format: ZarrFormat) -> Self:
-        """Return the same data type with the NumPy dtype that arrays of a format have."""
+        """Return the data type with the NumPy dtype for arrays of a format."""
         return self
 
     def of_kind(self, kind: str) -> Self:
-        """Return the same data type with another NumPy dtype, if there is a choice."""
+        """Return the data type with another NumPy dtype, if there is a choice."""
         return self
 
     @classmethod
     @abstractmethod
     def from_v3(cls, name: str, configuration: Members) -> DataType | None:
-        """Return the data type of format 3 called `name`, or None and a problem."""
+        """Return the data type called `name` in format 3; add a problem if invalid."""
 
     @classmethod
     def from_numpy(cls, dtype: np.dtype[Any]) -> DataType:
@@ -180,29 +180,29 @@ class DataType(ABC):
 
     @classmethod
     def from_v2(cls, value: Any, loc: str, problems: Problems) -> DataType | None:
-        """Return the data type of a valid typestring of format 2, or None and a problem."""
+        """Return the data type of a valid typestring; add a problem if unsupported."""
         return cls.from_numpy(np.dtype(value))
 
     def to_json(self, zarr_format: ZarrFormat) -> JSON:
-        """Return the data type as metadata states it."""
+        """Return the JSON of the data type."""
         return self.numpy.str if zarr_format == 2 else self.name
 
     def is_packed(self, value: Any) -> bool:
-        """Tell whether a fill value of metadata is bytes in the byte order of the codec."""
+        """Tell whether a fill value in metadata consists of bytes in the codec's byte order."""
         return False
 
     @abstractmethod
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
     ) -> bytes | None:
-        """Return a fill value of metadata as the bytes of one item in the order of `numpy`.
+        """Return a fill value in metadata as the bytes of one item in the byte order of `numpy`.
 
-        None, and a problem at `loc`, where `value` is not a fill value of this type.
+        If `value` is not a fill value of this type, add a problem at `loc` and return None.
         """
 
     @abstractmethod
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
-        """Return the bytes of one item as metadata states a fill value."""
+        """Return the JSON of a fill value, which `fill` has as bytes of one item."""
 
     @abstractmethod
     def cast_fill(self, value: Any) -> bytes:
@@ -211,30 +211,30 @@ class DataType(ABC):
         Raises
         ------
         ValueError
-            Where the value is not exactly one of this type.
+            If this type cannot represent the value exactly.
         """
 
     def element(self, value: Any) -> bytes:
-        """Return the bytes of a value, as `cast_fill`, but of what is written as an element."""
+        """Return the bytes of a value that is written as an element, in the form of `cast_fill`."""
         return self.cast_fill(value)
 
     def storable_fill(self, fill: bytes, zarr_format: ZarrFormat) -> bytes:
-        """Return the fill value that comes back when `fill` is written in `zarr_format`."""
+        """Return the fill value that a reader gets after `fill` was written in `zarr_format`."""
         return fill
 
     def default_fill(self) -> bytes:
-        """Return the fill value of arrays for which none is asked for: zero."""
+        """Return the default fill value: zero."""
         return bytes(self.item_bytes)
 
     def scalar(self, fill: bytes) -> Any:
-        """Return the bytes of one item as what indexing gives for it, such as a NumPy scalar."""
+        """Return the bytes of one item as the result of indexing, such as a NumPy scalar."""
         return np.frombuffer(fill, dtype=self.numpy)[0]
 
     def single(self, fill: bytes) -> np.ndarray[Any, Any]:
         """Return the bytes of one item as an array of rank 0."""
         if self.elements is None:
             return np.frombuffer(fill, self.numpy)[0:1].reshape(())
-        # An element may be an array itself, which only an integer index takes for one.
+        # An element may be an array; assignment by an integer index treats it as one object.
         single = np.empty(1, self.numpy)
         single[0] = self.scalar(fill)
         return single.reshape(())
@@ -256,20 +256,20 @@ def register(family: F) -> F:
 
 
 def list_type_names() -> list[str]:
-    """Return the names of all data types in format 3; their modules are imported, for messages."""
+    """Import all modules and return the names of all data types in format 3, for messages."""
     for module in _MODULES:
         import_module(f"tessarr.dtype.{module}")
     return list(_families.names())
 
 
 def is_known(name: str) -> bool:
-    """Tell whether `name` is one of Tessarr's own names in format 3, or registered."""
+    """Tell whether `name` is a registered name or one of Tessarr's own names in format 3."""
     _import_family(name)
     return name in _families
 
 
 def find_family(name: str) -> type[DataType] | None:
-    """Return the family that has the name `name` in format 3, or None."""
+    """Return the family with a name in format 3, or None."""
     _import_family(name)
     return _families.find(name)
 

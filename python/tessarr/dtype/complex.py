@@ -98,8 +98,8 @@ class Complex(DataType):
 
         loc, problems = configuration.loc, configuration.problems
         whole = name in _ML_DTYPES
-        found = _ML_DTYPES[name] if whole else name.removeprefix(_PREFIX)
-        dtype = find_numpy_type(found, name, loc, problems)
+        type_name = _ML_DTYPES[name] if whole else name.removeprefix(_PREFIX)
+        dtype = find_numpy_type(type_name, name, loc, problems)
         if dtype is None:
             return None
         return cls(dtype if whole else np.dtype([("real", dtype), ("imag", dtype)]))

@@ -200,8 +200,10 @@ def _float_from_hex(
     # Fewer digits are refused: readers disagree whether they are the low bits
     # of this type or the bits of a narrower one.
     if len(digits) != dtype.itemsize * 2:
-        wanted = dtype.itemsize * 2
-        problems.add(loc, f"{len(digits)} hexadecimal digits instead of {wanted} for {dtype.name}")
+        digit_count = dtype.itemsize * 2
+        problems.add(
+            loc, f"{len(digits)} hexadecimal digits instead of {digit_count} for {dtype.name}"
+        )
         return None
     bits = int(digits, 16)
     return bits.to_bytes(dtype.itemsize, "big" if _is_big(dtype) else "little")

@@ -93,8 +93,8 @@ class Ragged(DataType):
         except (ValueError, TypeError, OverflowError) as error:
             raise cannot_store(f"an array of {self.item}", error) from error
         if array.ndim != 1:
-            what = f"an element has {array.ndim} axes, where it has to have one"
-            raise ArgumentError(what, kind="shape_mismatch")
+            message = f"an element has {array.ndim} axes, where it has to have one"
+            raise ArgumentError(message, kind="shape_mismatch")
         return array.tobytes()
 
     def default_fill(self) -> bytes:
@@ -191,8 +191,8 @@ class Objects(DataType):
 
 def cannot_store(form: str, error: Exception) -> ArgumentError:
     """Return the error that an object cannot be stored, as a library said."""
-    made = CastError if isinstance(error, TypeError) else ArgumentError
-    return made(f"an element cannot be stored as {form}: {error}", kind="cannot_cast")
+    error_type = CastError if isinstance(error, TypeError) else ArgumentError
+    return error_type(f"an element cannot be stored as {form}: {error}", kind="cannot_cast")
 
 
 def _pack_json(value: Any) -> bytes:

@@ -80,11 +80,11 @@ class Optional(DataType):
         return self.of(self.inner.ordered("native"))
 
     def canonical(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        found = np.zeros(array.shape, self.numpy)
+        records = np.zeros(array.shape, self.numpy)
         valid = array["valid"].view(np.uint8) != 0
-        found["valid"] = valid
-        found["value"][valid] = self.inner.canonical(array["value"][valid])
-        return found
+        records["valid"] = valid
+        records["value"][valid] = self.inner.canonical(array["value"][valid])
+        return records
 
     def to_numpy_input(self, value: object) -> object:
         if type(value) in (list, tuple) and _holds_masks(value):
@@ -101,10 +101,10 @@ class Optional(DataType):
         return self._to_records(np.where(valid, listed, 0), valid)
 
     def _to_records(self, values: Any, valid: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        found = np.zeros(valid.shape, self.numpy)
-        found["valid"] = valid
-        found["value"] = self.inner.to_numpy_input(values)
-        return self.canonical(found)
+        records = np.zeros(valid.shape, self.numpy)
+        records["valid"] = valid
+        records["value"] = self.inner.to_numpy_input(values)
+        return self.canonical(records)
 
     def refusal(self, zarr_format: ZarrFormat) -> str | None:
         return "format 2 has no such type" if zarr_format == 2 else self.inner.refusal(3)
@@ -123,8 +123,8 @@ class Optional(DataType):
         return cls.of(inner)
 
     def to_json(self, zarr_format: ZarrFormat) -> JSON:
-        stated = self.inner.to_json(3)
-        inner: Any = {"name": stated} if isinstance(stated, str) else stated
+        inner_json = self.inner.to_json(3)
+        inner: Any = {"name": inner_json} if isinstance(inner_json, str) else inner_json
         return {"name": self.name, "configuration": {**inner, "configuration": {}} | inner}
 
     def fill_from_json(
@@ -133,8 +133,8 @@ class Optional(DataType):
         if value is None:
             return self.default_fill()
         if not isinstance(value, list) or len(value) != 1:
-            what = f"{describe(value)} is not null or a list of one value"
-            problems.add(loc, what, "wrong_type")
+            message = f"{describe(value)} is not null or a list of one value"
+            problems.add(loc, message, "wrong_type")
             return None
         inner = self.inner.fill_from_json(value[0], 3, pointer(loc, 0), problems)
         return None if inner is None else inner + b"\1"

@@ -66,8 +66,8 @@ class Raw(DataType):
         match = RAW_NAME.fullmatch(name)
         bits = int(match.group(1)) if match else 0
         if bits == 0 or bits % 8 or bits // 8 > MAX_ITEM_BYTES:
-            wanted = "'r' and a positive multiple of 8"
-            configuration.problems.add(configuration.loc, f"{describe(name)} is not {wanted}")
+            expected = "'r' and a positive multiple of 8"
+            configuration.problems.add(configuration.loc, f"{describe(name)} is not {expected}")
             return None
         configuration.done()
         return cls(np.dtype(f"V{bits // 8}"))
@@ -92,8 +92,8 @@ class Raw(DataType):
         if zarr_format == 2 and is_integer(value) and value == 0:
             problems.tolerate(loc, f"the fill value of {self.numpy.str} is written as 0")
             return bytes(self.item_bytes)
-        wanted = "a base64 string" if zarr_format == 2 else "a list of bytes"
-        problems.add(loc, f"{describe(value)} is not {wanted}", "wrong_type")
+        expected = "a base64 string" if zarr_format == 2 else "a list of bytes"
+        problems.add(loc, f"{describe(value)} is not {expected}", "wrong_type")
         return None
 
     def _from_list(self, value: list[Any], loc: str, problems: Problems) -> bytes | None:

@@ -164,13 +164,13 @@ class SmallFloat(_Small):
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
     ) -> bytes | None:
         if zarr_format == 2 and self.name == _BASE64 and isinstance(value, str):
-            found = from_base64(value, 1, loc, problems)
-            return None if found is None else self._canonicalize_fill(found)
+            item = from_base64(value, 1, loc, problems)
+            return None if item is None else self._canonicalize_fill(item)
         fill = float_from_json(value, self.numpy, zarr_format, loc, problems)
         if fill is None:
             return None
-        stated = NOT_FINITE.get(value, value) if isinstance(value, str) else value
-        if isinstance(stated, int | float) and not self._holds(float(stated), fill):
+        number = NOT_FINITE.get(value, value) if isinstance(value, str) else value
+        if isinstance(number, int | float) and not self._holds(float(number), fill):
             problems.add(loc, f"{describe(value)} does not fit {self.name}")
             return None
         return self._canonicalize_fill(fill)
@@ -208,14 +208,16 @@ class SmallFloat(_Small):
         return self.canonical(np.frombuffer(fill, dtype=self.numpy)).tobytes()
 
 
-def find_numpy_type(name: str, of_whom: str, loc: str, problems: Problems) -> np.dtype[Any] | None:
-    """Return the dtype called `name` in ml_dtypes, or None and a problem with `of_whom`."""
+def find_numpy_type(
+    name: str, stored_name: str, loc: str, problems: Problems
+) -> np.dtype[Any] | None:
+    """Return the dtype called `name` in ml_dtypes, or None and a problem with `stored_name`."""
     try:
-        found: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), name))
+        dtype: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), name))
     except (ImportError, AttributeError):
         hint = (
             ": it needs the package ml_dtypes, version 0.6 or newer (pip install tessarr[dtypes])"
         )
-        problems.unsupported(loc, "data type", of_whom, kind="missing_package", hint=hint)
+        problems.unsupported(loc, "data type", stored_name, kind="missing_package", hint=hint)
         return None
-    return found
+    return dtype

@@ -102,8 +102,8 @@ class Struct(DataType):
             message = f"a data type of more than {MAX_FIELDS} fields cannot be stored"
             raise ArgumentError(message, kind="too_large")
         for name in dtype.names or ():
-            of_field = dtype[name]
-            base, shape = of_field.subdtype or (of_field, ())
+            field_dtype = dtype[name]
+            base, shape = field_dtype.subdtype or (field_dtype, ())
             fields.append(Field(name, names.to_data_type(base), tuple(map(int, shape))))
         return cls.of(fields)
 
@@ -113,9 +113,9 @@ class Struct(DataType):
 
     @property
     def unit_bytes(self) -> int:
-        found = {field.data_type.unit_bytes for field in self.fields}
-        if len(found) == 1:
-            size = found.pop()
+        sizes = {field.data_type.unit_bytes for field in self.fields}
+        if len(sizes) == 1:
+            size = sizes.pop()
             return 1 if size > 1 and len(self._find_byte_orders()) > 1 else size
         # Where each field has a byte order of its own, none applies to the record.
         return 1 if len(self._find_byte_orders()) > 1 else 0
@@ -145,22 +145,22 @@ class Struct(DataType):
 
     def swapped(self, data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
         items = np.frombuffer(data, np.uint8).reshape(-1, self.item_bytes)
-        found = np.empty_like(items)
+        result = np.empty_like(items)
         for part, field in self._locate_fields():
             column = np.ascontiguousarray(items[:, part])
             if field.data_type.unit_bytes != 1:
                 column = field.data_type.swapped(column).reshape(column.shape)
-            found[:, part] = column
-        return found.reshape(-1)
+            result[:, part] = column
+        return result.reshape(-1)
 
     def canonical(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         if not self.stray_bits:
             return array
-        found = array.copy()
+        result = array.copy()
         for field in self.fields:
             if field.data_type.stray_bits:
-                found[field.name] = field.data_type.canonical(array[field.name])
-        return found
+                result[field.name] = field.data_type.canonical(array[field.name])
+        return result
 
     def _locate_fields(self) -> list[tuple[slice, Field]]:
         """Return the fields, each with its bytes in the item."""
@@ -189,16 +189,20 @@ class Struct(DataType):
             return None
         loc = configuration.at("fields")
         fields: list[Field] = []
-        for item, at in _read_items(value, loc, problems):
+        for item, item_loc in _read_items(value, loc, problems):
             legacy = name == _LEGACY and isinstance(item, list)
-            found = _read_pair(item, at, problems) if legacy else _read_object(item, at, problems)
-            if found is None:
+            entry = (
+                _read_pair(item, item_loc, problems)
+                if legacy
+                else _read_object(item, item_loc, problems)
+            )
+            if entry is None:
                 continue
-            (field_name, name_loc), (type_json, type_loc) = found
+            (field_name, name_loc), (type_json, type_loc) = entry
             data_type = names.from_json(type_json, 3, type_loc, problems)
             if data_type is not None and data_type.elements is not None:
-                what = f"elements of {data_type.name} have any length, those of fields have one"
-                problems.add(type_loc, what)
+                message = f"elements of {data_type.name} have any length, those of fields have one"
+                problems.add(type_loc, message)
             if _is_field_name(field_name, name_loc, problems) and data_type is not None:
                 fields.append(Field(field_name, data_type))
         return cls._check_fields(fields, loc, problems) if len(problems) == before else None
@@ -208,14 +212,14 @@ class Struct(DataType):
         """Return the data type of a list of fields of format 2, or None and problems."""
         before = len(problems)
         fields: list[Field] = []
-        for item, at in _read_items(value, loc, problems):
+        for item, item_loc in _read_items(value, loc, problems):
             if not isinstance(item, list) or not 2 <= len(item) <= 3:
-                what = f"{describe(item)} is not a field: a name, a type and perhaps a shape"
-                problems.add(at, what)
+                message = f"{describe(item)} is not a field: a name, a type and perhaps a shape"
+                problems.add(item_loc, message)
                 continue
-            named = _is_field_name(item[0], pointer(at, 0), problems)
-            data_type = names.from_json(item[1], 2, pointer(at, 1), problems)
-            shape = _read_shape(item[2], pointer(at, 2), problems) if len(item) == 3 else ()
+            named = _is_field_name(item[0], pointer(item_loc, 0), problems)
+            data_type = names.from_json(item[1], 2, pointer(item_loc, 1), problems)
+            shape = _read_shape(item[2], pointer(item_loc, 2), problems) if len(item) == 3 else ()
             if named and data_type is not None and shape is not None:
                 fields.append(Field(item[0], data_type, shape))
         return cls._check_fields(fields, loc, problems) if len(problems) == before else None
@@ -229,11 +233,11 @@ class Struct(DataType):
                 problems.add(pointer(loc, i), f"field {describe(field.name)} occurs twice")
             seen.add(field.name)
             if field.data_type.numpy.kind in "OT":
-                what = f"field {describe(field.name)} has no fixed number of bytes"
-                problems.add(pointer(loc, i), what)
+                message = f"field {describe(field.name)} has no fixed number of bytes"
+                problems.add(pointer(loc, i), message)
             if _measure_depth(field.data_type) >= _MAX_DEPTH:
-                what = f"more than {_MAX_DEPTH} records within each other"
-                problems.add(pointer(loc, i), what, "too_large")
+                message = f"more than {_MAX_DEPTH} records within each other"
+                problems.add(pointer(loc, i), message, "too_large")
                 return None
         if sum(field.item_bytes for field in fields) > MAX_ITEM_BYTES:
             problems.add(loc, f"a record has more than {MAX_ITEM_BYTES} bytes", "too_large")
@@ -253,8 +257,8 @@ class Struct(DataType):
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
     ) -> bytes | None:
-        alone = zarr_format == 3 and len(self.fields) == 1
-        if alone and not isinstance(value, dict) and not self.is_packed(value):
+        has_one_field = zarr_format == 3 and len(self.fields) == 1
+        if has_one_field and not isinstance(value, dict) and not self.is_packed(value):
             problems.tolerate(loc, "the fill value of a struct of one field lacks the field's name")
             return self.fields[0].data_type.fill_from_json(value, 3, loc, problems)
         if isinstance(value, str):
@@ -265,8 +269,8 @@ class Struct(DataType):
             problems.tolerate(loc, "the fill value of a record is written as 0")
             return self.default_fill()
         if zarr_format == 2 or not isinstance(value, dict):
-            wanted = "a base64 string" if zarr_format == 2 else "an object with every field"
-            problems.add(loc, f"{describe(value)} is not {wanted}", "wrong_type")
+            expected = "a base64 string" if zarr_format == 2 else "an object with every field"
+            problems.add(loc, f"{describe(value)} is not {expected}", "wrong_type")
             return None
         before = len(problems)
         members = Members(value, loc, problems)
@@ -274,8 +278,8 @@ class Struct(DataType):
         for field in self.fields:
             inner = members.require(field.name)
             if field.name in members:
-                at = members.at(field.name)
-                parts.append(field.data_type.fill_from_json(inner, 3, at, problems))
+                item_loc = members.at(field.name)
+                parts.append(field.data_type.fill_from_json(inner, 3, item_loc, problems))
         members.done()
         if len(problems) > before:
             return None
@@ -323,10 +327,10 @@ class Struct(DataType):
     def _split_values(self, value: Any) -> list[Any]:
         """Return one value per field of what a user gives for a record."""
         if isinstance(value, Mapping):
-            wanted = [field.name for field in self.fields]
-            if set(value) != set(wanted):
-                raise ValueError(f"{value!r} does not have the fields {', '.join(wanted)}")
-            return [value[name] for name in wanted]
+            expected = [field.name for field in self.fields]
+            if set(value) != set(expected):
+                raise ValueError(f"{value!r} does not have the fields {', '.join(expected)}")
+            return [value[name] for name in expected]
         if not isinstance(value, list | tuple) or len(value) != len(self.fields):
             raise ValueError(f"{value!r} is not a record of {len(self.fields)} fields")
         return list(value)
@@ -371,10 +375,10 @@ def _has_too_many(value: list[Any]) -> bool:
     left: list[Any] = [value]
     while left and count <= MAX_FIELDS:
         item = left.pop()
-        inside = item.values() if isinstance(item, dict) else item
-        below = [one for one in inside if isinstance(one, list | dict)]
-        count += len(below) if isinstance(item, list) else 0
-        left += below
+        values = item.values() if isinstance(item, dict) else item
+        children = [child for child in values if isinstance(child, list | dict)]
+        count += len(children) if isinstance(item, list) else 0
+        left += children
     return count > MAX_FIELDS
 
 
@@ -383,8 +387,8 @@ _Located = tuple[Any, str]
 
 def _read_object(value: Any, loc: str, problems: Problems) -> tuple[_Located, _Located] | None:
     if not isinstance(value, dict):
-        what = f"{describe(value)} is not an object with 'name' and 'data_type'"
-        problems.add(loc, what, "wrong_type")
+        message = f"{describe(value)} is not an object with 'name' and 'data_type'"
+        problems.add(loc, message, "wrong_type")
         return None
     before = len(problems)
     members = Members(value, loc, problems)

@@ -51,11 +51,11 @@ class Temporal(DataType):
         if unit in _MICROSECONDS:
             unit = "us"
         if unit is not ABSENT and unit not in _UNITS:
-            what = f"{describe(unit)} is not one of {', '.join(map(repr, _UNITS))}"
-            configuration.problems.add(configuration.at("unit"), what)
+            message = f"{describe(unit)} is not one of {', '.join(map(repr, _UNITS))}"
+            configuration.problems.add(configuration.at("unit"), message)
         elif unit == "generic" and scale not in (1, None):
-            what = "NumPy has no multiples of the generic unit"
-            configuration.problems.add(configuration.at("scale_factor"), what)
+            message = "NumPy has no multiples of the generic unit"
+            configuration.problems.add(configuration.at("scale_factor"), message)
         if len(configuration.problems) > before:
             return None
         kind = "M8" if name == "numpy.datetime64" else "m8"
@@ -107,12 +107,14 @@ class Temporal(DataType):
             return self._item(value)
         scalar: Any = np.datetime64 if self.numpy.kind == "M" else np.timedelta64
         try:
-            given = scalar(value)
-            item = given.astype(self.numpy)
-            kept = item.astype(given.dtype)
+            original = scalar(value)
+            item = original.astype(self.numpy)
+            restored = item.astype(original.dtype)
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{value!r} is not a value of {self.numpy}: {error}") from error
-        if np.isnat(given) != np.isnat(item) or (not np.isnat(given) and kept != given):
+        if np.isnat(original) != np.isnat(item) or (
+            not np.isnat(original) and restored != original
+        ):
             raise ValueError(f"{value!r} is not a value of {self.numpy}")
         return np.array(item, dtype=self.numpy).tobytes()
 

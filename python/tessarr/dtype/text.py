@@ -44,8 +44,8 @@ class _Fixed(DataType):
         if size is None:
             return None
         if size % unit_bytes:
-            at = configuration.at("length_bytes")
-            configuration.problems.add(at, f"{size} is not a multiple of {unit_bytes}")
+            member_loc = configuration.at("length_bytes")
+            configuration.problems.add(member_loc, f"{size} is not a multiple of {unit_bytes}")
             return None
         return cls(np.dtype(f"{cls.v2_kinds}{size // unit_bytes}"))
 
@@ -108,9 +108,11 @@ class FixedText(_Fixed):
     def _item(self, value: Any) -> bytes:
         if not isinstance(value, str):
             raise ValueError(f"{value!r} is not text")
-        most = self.item_bytes // 4
-        if len(value) > most:
-            raise ValueError(f"{describe(value)} has {len(value)} code points, at most {most} fit")
+        capacity = self.item_bytes // 4
+        if len(value) > capacity:
+            raise ValueError(
+                f"{describe(value)} has {len(value)} code points, at most {capacity} fit"
+            )
         return np.array(value, dtype=self.numpy).tobytes()
 
 

@@ -164,8 +164,10 @@ class VariableBytes(DataType):
                 problems.add(loc, f"{describe(value)} is not base64")
                 return None
         if zarr_format == 2 or not isinstance(value, list):
-            wanted = "a base64 string" if zarr_format == 2 else "a base64 string or a list of bytes"
-            problems.add(loc, f"{describe(value)} is not {wanted}", "wrong_type")
+            expected = (
+                "a base64 string" if zarr_format == 2 else "a base64 string or a list of bytes"
+            )
+            problems.add(loc, f"{describe(value)} is not {expected}", "wrong_type")
             return None
         before = len(problems)
         for i, item in enumerate(value):

@@ -1,1 +1,1 @@
-"""What both formats share: extension registry, JSON, validation, chunk grids, keys and messages."""
+"""Parts of both formats: registry, JSON, validation, chunk grids, key encodings, messages."""

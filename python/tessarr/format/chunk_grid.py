@@ -1,12 +1,11 @@
-"""Chunk grids: how an array is cut into chunks. An extension point of format 3.
+"""Chunk grids, regular and rectilinear: an extension point of format 3.
 
 Theory
 ------
-A grid is the product of the `Cuts` of its axes: where one axis is cut says
-nothing of where another is. An axis is cut in *runs* of chunks of one length, the
-last of which goes on for ever, so that it takes no memory for each chunk, and a
-regular axis is a single run. Chunks that reach over the edge of the array are
-stored whole; those that begin behind it do not exist (yet).
+A grid is the product of the `Cuts` of its axes, which are independent of each other. The cuts of
+an axis are *runs* of chunks of one length; the last run never ends. A regular axis is a single
+run, so its memory does not depend on the number of chunks. A chunk that reaches over the edge of
+the array is stored whole. A chunk that starts beyond the edge does not exist.
 """
 
 from __future__ import annotations
@@ -48,15 +47,15 @@ __all__ = [
 ]
 
 Run = tuple[int, int]
-"""The length of a chunk, and how many of it follow each other."""
+"""The length of a chunk, and the number of consecutive chunks with this length."""
 
 MAX_LISTED: Final = 1 << 24
-"""So many chunks along one axis may have lengths that differ; more are a mistake or an attack."""
+"""The limit for chunks of different lengths along one axis; more are a mistake or an attack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """Where one axis is cut: runs of chunks of one length, the last of which goes on.
+    """The cuts of one axis: runs of chunks of one length; the last run never ends.
 
     Parameters
     ----------
@@ -90,7 +89,7 @@ class Cuts:
     @property
     def longest(self) -> int:
         """The length of the longest chunk."""
-        if len(self.runs) == 1:  # by far the most
+        if len(self.runs) == 1:  # the common case
             return self.runs[0][0]
         return max(length for length, _ in self.runs)
 
@@ -101,13 +100,13 @@ class Cuts:
 
     def cell(self, index: int) -> int:
         """Return the number of the chunk that holds `index`."""
-        if len(self.runs) == 1:  # by far the most
+        if len(self.runs) == 1:  # the common case
             return index // self.runs[0][0]
         run = _find_run(self._starts, index)
         return self._cells[run] + (index - self._starts[run]) // self.runs[run][0]
 
     def start(self, cell: int) -> int:
-        """Return where chunk `cell` begins."""
+        """Return the first index of chunk `cell`."""
         if len(self.runs) == 1:
             return cell * self.runs[0][0]
         run = _find_run(self._cells, cell)
@@ -118,25 +117,25 @@ class Cuts:
         return self.runs[_find_run(self._cells, cell)][0]
 
     def count(self, size: int) -> int:
-        """Return how many chunks an axis of `size` has."""
+        """Return the number of chunks of an axis of `size`."""
         return self.cell(size - 1) + 1 if size else 0
 
     def lengths(self, size: int) -> tuple[int, ...]:
-        """Return how long each chunk is inside an axis of `size`; their sum is `size`."""
+        """Return the length of each chunk inside an axis of `size`; their sum is `size`."""
         whole: list[int] = []
         left = size
-        for place, (length, count) in enumerate(self.runs):
-            last = place == len(self.runs) - 1
-            here = left // length if last else min(left // length, count)
-            whole += repeat(length, here)
-            left -= here * length
-            if left and (last or here < count):
+        for index, (length, count) in enumerate(self.runs):
+            last = index == len(self.runs) - 1
+            count_here = left // length if last else min(left // length, count)
+            whole += repeat(length, count_here)
+            left -= count_here * length
+            if left and (last or count_here < count):
                 return (*whole, left)
         return tuple(whole)
 
 
 def _find_run(firsts: tuple[int, ...], value: int) -> int:
-    """Return the number of the run that holds `value`, given what each begins with."""
+    """Return the number of the run that holds `value`; `firsts` has the start of each run."""
     from bisect import bisect_right
 
     return bisect_right(firsts, value) - 1
@@ -144,29 +143,29 @@ def _find_run(firsts: tuple[int, ...], value: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ChunkGrid(ABC):
-    """How an array is cut into chunks: the extension point, and what all grids can do.
+    """The base class of chunk grids.
 
-    A class of your own has a `name`, `from_json`, `to_json` and `cuts`; the rest has
+    A subclass defines `name`, `from_json`, `to_json` and `cuts`; the other members have
     defaults.
     """
 
     name: ClassVar[str] = ""
     lengths_member: ClassVar[str] = ""
-    """The member of the configuration in which faults of lengths are."""
+    """The member of the configuration to which errors about lengths refer."""
 
     @classmethod
     @abstractmethod
     def from_json(cls, configuration: Members) -> ChunkGrid | None:
-        """Return the grid of a ``configuration``, or None and problems."""
+        """Return the grid of a ``configuration``; for an invalid one, add problems, return None."""
 
     @abstractmethod
     def to_json(self) -> JSONObject:
-        """Return the grid as metadata of format 3 states it."""
+        """Return the JSON of the grid in format 3."""
 
     @property
     @abstractmethod
     def cuts(self) -> tuple[Cuts, ...]:
-        """How each axis is cut."""
+        """The cuts of each axis."""
 
     @property
     def rank(self) -> int:
@@ -174,11 +173,11 @@ class ChunkGrid(ABC):
         return len(self.cuts)
 
     def fit(self, shape: Shape, loc: str, problems: Problems) -> ChunkGrid | None:
-        """Return the grid for an array of `shape`, or None and problems where it does not fit."""
+        """Return the grid for an array of `shape`; add problems if it does not fit."""
         rank = self.rank
         if rank != len(shape):
-            what = f"{rank} chunk lengths for an array of {len(shape)} dimensions"
-            problems.add(loc, what, "mismatch")
+            message = f"{rank} chunk lengths for an array of {len(shape)} dimensions"
+            problems.add(loc, message, "mismatch")
             return None
         if math.prod(self.grid_shape(shape)) > INT64_MAX:
             problems.add(loc, "more than 2**63 - 1 chunks", "too_large")
@@ -186,14 +185,14 @@ class ChunkGrid(ABC):
         return self
 
     def resized(self, shape: Shape, parts: Shape) -> ChunkGrid:
-        """Return the grid once the array has another shape; by default the same.
+        """Return the grid for a new shape of the array; by default the same grid.
 
         Parameters
         ----------
         shape : tuple of int
             The new shape.
         parts : tuple of int
-            What each chunk is a multiple of: the shape of a subchunk, else 1 along each axis.
+            The shape of a subchunk, or 1 along each axis: each chunk is a multiple of it.
         """
         return self
 
@@ -202,20 +201,20 @@ class ChunkGrid(ABC):
         return tuple(c.count(size) for c, size in zip(self.cuts, shape, strict=True))
 
     def lengths(self, shape: Shape) -> ChunkLengths:
-        """Return per axis the length of all chunks, or a tuple of them where they differ."""
+        """Return for each axis the length of all chunks, or a tuple of different lengths."""
         pairs = zip(self.cuts, shape, strict=True)
         return tuple(c.longest if c.even else c.lengths(size) for c, size in pairs)
 
     def regular(self) -> RegularGrid | None:
-        """Return the regular grid that is the same, where there is one."""
+        """Return the equivalent regular grid, or None."""
         cuts = self.cuts
         return RegularGrid(tuple(c.longest for c in cuts)) if all(c.even for c in cuts) else None
 
     def shapes(self) -> Iterator[Shape]:
-        """Yield shapes that stand for those of all chunks.
+        """Yield shapes that represent the shapes of all chunks.
 
-        The first has the longest chunk along each axis; the others have each
-        other length once.
+        The first shape has the longest length along each axis. Each further shape has one of
+        the other lengths along one axis.
         """
         cuts = self.cuts
         longest = tuple(c.longest for c in cuts)
@@ -253,10 +252,10 @@ class RegularGrid(ChunkGrid):
     def from_json(cls, configuration: Members) -> ChunkGrid | None:
         value = configuration.get("chunk_shape")
         if isinstance(value, list) and any(isinstance(item, list) for item in value):
-            # zarr-python 3.2 stored rectilinear grids by this name.
+            # zarr-python 3.2 stored rectilinear grids under this name.
             before = len(configuration.problems)
-            what = "lists of lengths, taken for the grid 'rectilinear'"
-            configuration.problems.tolerate(configuration.at("chunk_shape"), what)
+            message = "lists of lengths, taken for the grid 'rectilinear'"
+            configuration.problems.tolerate(configuration.at("chunk_shape"), message)
             axes = _read_axes(configuration, "chunk_shape")
             configuration.done()
             return None if len(configuration.problems) > before else RectilinearGrid(axes)
@@ -307,8 +306,8 @@ class RectilinearGrid(ChunkGrid):
     Parameters
     ----------
     chunk_shapes : tuple of int or tuple of (int, int)
-        Per axis the one length of all chunks, or runs: lengths, each with the number of
-        chunks in a row that have it. The sum of these is at least the length of the array.
+        For each axis the length of all chunks, or runs: lengths, each with its number of
+        consecutive chunks. The runs cover at least the length of the array.
 
     Examples
     --------
@@ -327,17 +326,19 @@ class RectilinearGrid(ChunkGrid):
 
     @classmethod
     def of(cls, chunk_shapes: Sequence[Any]) -> RectilinearGrid:
-        """Return the grid of lengths, or lists of lengths or of (length, number), per axis.
+        """Return the grid of one entry per axis: a length, or a list of lengths.
+
+        A list may contain pairs of a length and a number of chunks.
 
         Raises
         ------
         ArgumentError
-            Where an axis is neither.
+            If an entry is invalid.
         """
         problems = Problems()
         plain = [_to_plain(axis) for axis in chunk_shapes]
         grid = cls.from_json(Members({"kind": "inline", "chunk_shapes": plain}, "", problems))
-        if grid is None or problems.defects:  # what is read leniently is not taken from users
+        if grid is None or problems.defects:  # only stored documents are read leniently
             faults = [*map(str, problems.found), *problems.defects]
             raise ArgumentError("; ".join(faults))
         return grid
@@ -366,15 +367,17 @@ class RectilinearGrid(ChunkGrid):
         for axis, (length, runs) in enumerate(zip(shape, self.chunk_shapes, strict=False)):
             if isinstance(runs, int):
                 continue
-            covered, at = _total_length(runs), pointer(loc, axis)
+            covered, item_loc = _total_length(runs), pointer(loc, axis)
             if covered < length:
-                what = f"chunks of {covered} in sum do not cover {length}, the length of the array"
-                problems.add(at, what, "mismatch")
+                message = (
+                    f"chunks of {covered} in sum do not cover {length}, the length of the array"
+                )
+                problems.add(item_loc, message, "mismatch")
             elif covered > INT64_MAX:
-                problems.add(at, "chunks of more than 2**63 - 1 in sum", "too_large")
+                problems.add(item_loc, "chunks of more than 2**63 - 1 in sum", "too_large")
             elif len(runs) > 1 and sum(count for _, count in runs) > MAX_LISTED:
-                what = f"more than {MAX_LISTED} chunks of different lengths"
-                problems.add(at, what, "too_large")
+                message = f"more than {MAX_LISTED} chunks of different lengths"
+                problems.add(item_loc, message, "too_large")
         if len(problems) > before:
             return None
         return ChunkGrid.fit(self, shape, loc, problems)
@@ -382,8 +385,8 @@ class RectilinearGrid(ChunkGrid):
     def resized(self, shape: Shape, parts: Shape) -> RectilinearGrid:
         """Return the grid with one more chunk along each axis that outgrows its list.
 
-        The new chunk is as long as what is added; if sharded, rounded up to whole
-        subchunks. Where the array shrinks the lists stay, for it may grow again.
+        The new chunk covers the added length, rounded up to whole subchunks. If the array
+        shrinks, the lists stay the same, because the array may grow again.
         """
         axes: list[int | tuple[Run, ...]] = []
         for length, part, runs in zip(shape, parts, self.chunk_shapes, strict=True):
@@ -396,7 +399,7 @@ class RectilinearGrid(ChunkGrid):
 
 
 def _read_axes(configuration: Members, name: str) -> tuple[int | tuple[Run, ...], ...]:
-    """Return what the member `name` says of each axis; if there are problems anything."""
+    """Return the entries of the member `name`; the result is undefined after a problem."""
     value = configuration.require(name)
     problems, loc = configuration.problems, configuration.at(name)
     if not isinstance(value, list):
@@ -405,35 +408,35 @@ def _read_axes(configuration: Members, name: str) -> tuple[int | tuple[Run, ...]
         return ()
     axes: list[int | tuple[Run, ...]] = []
     for position, axis in enumerate(value):
-        at = pointer(loc, position)
+        item_loc = pointer(loc, position)
         if isinstance(axis, list):
             if not axis:
-                problems.add(at, "no chunks")
-            axes.append(_merge_runs(_read_runs(axis, at, problems)))
-        elif _check_length(axis, at, problems):
+                problems.add(item_loc, "no chunks")
+            axes.append(_merge_runs(_read_runs(axis, item_loc, problems)))
+        elif _check_length(axis, item_loc, problems):
             axes.append(axis)
     return tuple(axes)
 
 
 def _read_runs(axis: list[Any], loc: str, problems: Problems) -> Iterator[Run]:
     for position, item in enumerate(axis):
-        at = pointer(loc, position)
+        item_loc = pointer(loc, position)
         if isinstance(item, list):
             if len(item) != 2:
-                problems.add(at, f"{describe(item)} is not a length and a number of chunks")
+                problems.add(item_loc, f"{describe(item)} is not a length and a number of chunks")
             else:
-                length = _repair_length(item[0], pointer(at, 0), problems)
-                good = _check_length(length, pointer(at, 0), problems)
-                if _check_length(item[1], pointer(at, 1), problems) and good:
+                length = _repair_length(item[0], pointer(item_loc, 0), problems)
+                good = _check_length(length, pointer(item_loc, 0), problems)
+                if _check_length(item[1], pointer(item_loc, 1), problems) and good:
                     yield length, item[1]
         else:
-            length = _repair_length(item, at, problems)
-            if _check_length(length, at, problems):
+            length = _repair_length(item, item_loc, problems)
+            if _check_length(length, item_loc, problems):
                 yield length, 1
 
 
 def _repair_length(value: Any, loc: str, problems: Problems) -> Any:
-    """Return a length as an integer, where zarr-python stored true or 4.0."""
+    """Return a length as an integer; zarr-python stored true and 4.0."""
     if value is True or (isinstance(value, float) and value >= 1 and value.is_integer()):
         problems.tolerate(loc, f"{describe(value)}, taken for {int(value)}")
         return int(value)
@@ -453,7 +456,7 @@ def _check_length(value: object, loc: str, problems: Problems) -> bool:
 
 
 def _merge_runs(runs: Iterator[Run] | Sequence[Run]) -> tuple[Run, ...]:
-    """Return runs of which no two in a row have the same length."""
+    """Merge consecutive runs of the same length."""
     joined: list[Run] = []
     for length, count in runs:
         if joined and joined[-1][0] == length:
@@ -474,7 +477,7 @@ def _axis_to_json(axis: int | tuple[Run, ...]) -> Any:
 
 
 def _to_plain(value: Any) -> Any:
-    """Return a user's integers and sequences as those of JSON; others as they are."""
+    """Return integers and sequences as JSON integers and lists, and other values unchanged."""
     if isinstance(value, bool | str | bytes):
         return value
     try:
@@ -484,7 +487,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def grid_from_lengths(lengths: ChunkLengths) -> ChunkGrid:
-    """Return the grid of one chunk length per axis, or of lists of them.
+    """Return the grid of chunk lengths: one length, or a list of lengths, per axis.
 
     Examples
     --------

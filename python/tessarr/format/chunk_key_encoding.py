@@ -35,18 +35,18 @@ Separator = Literal[".", "/"]
 
 @dataclass(frozen=True, slots=True)
 class ChunkKeyEncoding(ABC):
-    """How a position in the chunk grid becomes a key under the array's path."""
+    """The base class of chunk key encodings, which derive a key from chunk coordinates."""
 
     name: ClassVar[str] = ""
 
     @classmethod
     @abstractmethod
     def from_json(cls, configuration: Members) -> ChunkKeyEncoding | None:
-        """Return the encoding of a ``configuration``, or None and problems."""
+        """Return the encoding of a ``configuration``; if invalid, add problems, return None."""
 
     @abstractmethod
     def to_json(self) -> JSONObject:
-        """Return the encoding as metadata of format 3 states it."""
+        """Return the JSON of the encoding in format 3."""
 
     @abstractmethod
     def encode(self, cell: Sequence[int]) -> str:
@@ -54,10 +54,10 @@ class ChunkKeyEncoding(ABC):
 
     @abstractmethod
     def decode(self, key: str, rank: int) -> tuple[int, ...] | None:
-        """Return the position whose key is `key`, or None if it is no chunk's."""
+        """Return the chunk coordinates of `key`, or None if it is not the key of a chunk."""
 
     def description(self) -> object:
-        """Return the encoding as the engine takes it; by default a function of its position."""
+        """Return the encoding for the engine; by default a function of the chunk coordinates."""
         return self._encode_checked
 
     def _encode_checked(self, cell: tuple[int, ...]) -> str:
@@ -125,7 +125,7 @@ class V2Keys(ChunkKeyEncoding):
     name = "v2"
     separator: Separator = "."
     is_explicit: bool = field(default=True, compare=False, repr=False)
-    """Whether the metadata say so: what they leave open, a store may settle."""
+    """Whether the metadata states the separator; otherwise the store may choose it."""
 
     @classmethod
     def from_json(cls, configuration: Members) -> V2Keys | None:
@@ -167,22 +167,22 @@ def find_key_encoding(name: str) -> type[ChunkKeyEncoding] | None:
 def select_chunk_keys(
     keys: Iterable[str], prefix: str, encoding: ChunkKeyEncoding, rank: int
 ) -> list[tuple[str, tuple[int, ...]]]:
-    """Return which of some keys are those of chunks, each with its position in the grid.
+    """Return the keys of chunks among `keys`, each with its chunk coordinates.
 
     Parameters
     ----------
     keys
-        All that are stored below `prefix`.
+        All stored keys below `prefix`.
     prefix
-        What the keys of the array begin with.
+        The prefix of the keys of the array.
     encoding, rank
-        Of the array.
+        The encoding and the rank of the array.
 
     Raises
     ------
     StoreError
-        If a chunk is stored under a key of another encoding than `encoding`, and not under its own;
-        only the encodings ``default`` and ``v2`` are checked.
+        If a chunk has a key of another encoding, and none of `encoding`; only the encodings
+        ``default`` and ``v2`` are checked.
 
     Examples
     --------
@@ -192,34 +192,34 @@ def select_chunk_keys(
     Traceback (most recent call last):
     tessarr.errors.StoreError: no chunk is stored under 'a/0/1', but one is under 'a/0.1': ...
     """
-    known = list(keys)
+    all_keys = list(keys)
     others = _ENGINE_ENCODINGS if type(encoding) in {DefaultKeys, V2Keys} else ()
-    found, strays = [], []
-    for key in known:
+    chunk_keys, misnamed = [], []
+    for key in all_keys:
         name = key[len(prefix) :]
         cell = encoding.decode(name, rank)
         if cell is not None:
-            found.append((key, cell))
+            chunk_keys.append((key, cell))
             continue
         for other in others:
             if (cell := other.decode(name, rank)) is not None:
-                strays.append((key, prefix + encoding.encode(cell), other))
+                misnamed.append((key, prefix + encoding.encode(cell), other))
                 break
-    if strays:
-        there = set(known)
-        for key, wanted, other in strays:
-            if wanted not in there:
+    if misnamed:
+        existing = set(all_keys)
+        for key, expected_key, other in misnamed:
+            if expected_key not in existing:
                 raise StoreError(
-                    f"no chunk is stored under {wanted!r}, but one is under {key!r}: by the "
+                    f"no chunk is stored under {expected_key!r}, but one is under {key!r}: by the "
                     f"metadata, keys have {_describe(encoding)}, this key has "
                     f"{_describe(other)}; correct the metadata, or rename or delete the files",
-                    key=wanted,
+                    key=expected_key,
                 )
-    return found
+    return chunk_keys
 
 
 _ENGINE_ENCODINGS: Final = (DefaultKeys("/"), DefaultKeys("."), V2Keys("/"), V2Keys("."))
-"""The encodings that the engine has, too."""
+"""The encodings that the engine implements."""
 
 
 def _describe(encoding: ChunkKeyEncoding) -> str:

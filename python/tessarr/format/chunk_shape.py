@@ -1,4 +1,4 @@
-"""The choice of a chunk shape where the user leaves it open."""
+"""Chunk shapes from user input, and default chunk and shard shapes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def normalize_shape(shape: Any) -> Shape:
     Raises
     ------
     ArgumentError
-        Where it is not an integer or a sequence of integers, or one is negative.
+        If it is not an integer or a sequence of integers, or if one is negative.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def normalize_shape(shape: Any) -> Shape:
 
 
 def chunk_lengths(chunks: Any, shape: Shape, item_bytes: int) -> ChunkLengths:
-    """Return the lengths of chunks that a user means.
+    """Return chunk lengths from user input.
 
     Parameters
     ----------
@@ -72,12 +72,12 @@ def chunk_lengths(chunks: Any, shape: Shape, item_bytes: int) -> ChunkLengths:
     Returns
     -------
     tuple of (int or tuple)
-        What is listed is a tuple, and not checked.
+        Listed lengths are a tuple, and are not checked.
 
     Raises
     ------
     ArgumentError
-        Where a length is less than 1, or there are more lengths than axes.
+        If a length is less than 1, or if there are more lengths than axes.
 
     Examples
     --------
@@ -112,12 +112,12 @@ def chunk_lengths(chunks: Any, shape: Shape, item_bytes: int) -> ChunkLengths:
 
 
 def chunk_shape(chunks: Any, shape: Shape, item_bytes: int) -> Shape:
-    """Return the one chunk shape that a user means; as `chunk_lengths`, but nothing is listed.
+    """Return a chunk shape from user input: `chunk_lengths` without lists of lengths.
 
     Raises
     ------
     ArgumentError
-        As there, and where the chunks of an axis are listed.
+        As `chunk_lengths`, and if the chunks of an axis are listed.
 
     Examples
     --------
@@ -132,14 +132,14 @@ def chunk_shape(chunks: Any, shape: Shape, item_bytes: int) -> Shape:
 
 
 def is_unspecified(chunks: object) -> bool:
-    """Tell whether a user leaves the chunks to Tessarr: by None, True or "auto"."""
+    """Tell whether Tessarr chooses the chunks: for None, True and "auto"."""
     return chunks is None or chunks is True or (isinstance(chunks, str) and chunks == "auto")
 
 
 def subchunk_shape(chunks: Any, shape: Shape, item_bytes: int) -> Shape:
-    """Return the chunk shape that a user means, in shards of a shape that is chosen, too.
+    """Return the subchunk shape from user input, for shards whose shape Tessarr chooses.
 
-    What is read from a shard by itself may be small, so that it is at most 1 MiB.
+    A default subchunk has at most 1 MiB, because a read can load a single subchunk.
 
     Raises
     ------
@@ -159,8 +159,8 @@ def subchunk_shape(chunks: Any, shape: Shape, item_bytes: int) -> Shape:
 def guess_shard_shape(shape: Shape, chunks: Shape, item_bytes: int) -> Shape:
     """Return a shard shape for an array of `shape` with subchunks of the shape `chunks`.
 
-    A shard takes twice as many chunks along one axis after the other, the last axis first,
-    as long as it has at most 64 MiB before compression and is not longer than the array.
+    The number of subchunks doubles along one axis after the other, the last axis first, while
+    the shard has at most 64 MiB before compression and is not longer than the array.
 
     Examples
     --------
@@ -168,35 +168,40 @@ def guess_shard_shape(shape: Shape, chunks: Shape, item_bytes: int) -> Shape:
     ((2504, 5008), (30, 10))
     """
     counts = [-(-length // chunk) for length, chunk in zip(shape, chunks, strict=True)]
-    taken = [1] * len(chunks)
+    counts_per_shard = [1] * len(chunks)
     chunk_bytes = math.prod(chunks) * item_bytes
 
-    def more(axis: int) -> list[int]:
-        grown = min(2 * taken[axis], max(counts[axis], 1))
-        return [*taken[:axis], grown, *taken[axis + 1 :]]
+    def double_along(axis: int) -> list[int]:
+        grown = min(2 * counts_per_shard[axis], max(counts[axis], 1))
+        return [*counts_per_shard[:axis], grown, *counts_per_shard[axis + 1 :]]
 
     while True:
-        # Of those that take the fewest chunks so far the last axis grows.
-        axes = sorted(range(len(taken)), key=lambda axis: (taken[axis], -axis))
+        # The last of the axes with the fewest subchunks grows first.
+        axes = sorted(
+            range(len(counts_per_shard)), key=lambda axis: (counts_per_shard[axis], -axis)
+        )
         grown = next(
             (
-                longer
-                for longer in map(more, axes)
-                if longer != taken and math.prod(longer) * chunk_bytes <= _SHARD_BYTES
+                candidate
+                for candidate in map(double_along, axes)
+                if candidate != counts_per_shard
+                and math.prod(candidate) * chunk_bytes <= _SHARD_BYTES
             ),
             None,
         )
         if grown is None:
-            return tuple(count * chunk for count, chunk in zip(taken, chunks, strict=True))
-        taken = grown
+            return tuple(
+                count * chunk for count, chunk in zip(counts_per_shard, chunks, strict=True)
+            )
+        counts_per_shard = grown
 
 
-def guess_chunk_shape(shape: Shape, item_bytes: int, most_bytes: int = _MAX_BYTES) -> Shape:
+def guess_chunk_shape(shape: Shape, item_bytes: int, max_bytes: int = _MAX_BYTES) -> Shape:
     """Return a chunk shape for an array of `shape`.
 
-    A chunk aims at 64 KiB, doubled for every factor of ten by which the array
-    exceeds 1 MiB, and at least 128 KiB and at most 16 MiB, or `most_bytes`. From the whole array
-    on, one axis after the other is halved until that is met.
+    The target size is 64 KiB, doubled for every factor of ten by which the array exceeds 1 MiB; it
+    is at least 128 KiB and at most 16 MiB, or `max_bytes`. Starting with the whole array, one
+    axis after the other is halved until the chunk is close to the target.
 
     Examples
     --------
@@ -205,14 +210,14 @@ def guess_chunk_shape(shape: Shape, item_bytes: int, most_bytes: int = _MAX_BYTE
     """
     lengths = [max(length, 1) for length in shape]
     total_bytes = math.prod(lengths) * item_bytes
-    # Of lengths that no array can have the quotient would be too large for a float.
+    # The difference of logarithms does not overflow for impossible lengths, as a quotient would.
     target = _BASE_BYTES * 2 ** (math.log10(total_bytes) - math.log10(_MIB))
-    target = min(max(target, _MIN_BYTES), most_bytes)
+    target = min(max(target, _MIN_BYTES), max_bytes)
     axis = 0
     while any(length > 1 for length in lengths):
         chunk_bytes = math.prod(lengths) * item_bytes
-        near = chunk_bytes < target or abs(chunk_bytes - target) < target / 2
-        if near and chunk_bytes < most_bytes:
+        is_near_target = chunk_bytes < target or abs(chunk_bytes - target) < target / 2
+        if is_near_target and chunk_bytes < max_bytes:
             break
         lengths[axis] = -(-lengths[axis] // 2)
         axis = (axis + 1) % len(lengths)

@@ -1,6 +1,6 @@
-"""Which package to install for what is not part of Tessarr: extensions, and URLs.
+"""Install hints for packages that provide extensions and file systems.
 
-Codecs of numcodecs' registry are found as soon as their package is installed.
+Codecs of numcodecs' registry work as soon as their package is installed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PREFIXES: Final = {"imagecodecs_": "imagecodecs-numcodecs"}
 
 
 def extension_hint(name: str) -> str:
-    """Return the end of a message that says what to install, where that is known.
+    """Return the end of a message with the package to install for an extension, or "".
 
     Examples
     --------
@@ -30,9 +30,9 @@ def extension_hint(name: str) -> str:
     (': pip install flac-numcodecs', ': pip install imagecodecs-numcodecs', '')
     """
     package = _PACKAGES.get(name)
-    for prefix, offered in _PREFIXES.items():
+    for prefix, distribution in _PREFIXES.items():
         if name.startswith(prefix):
-            package = offered
+            package = distribution
     return f": pip install {package}" if package else ""
 
 
@@ -58,7 +58,7 @@ _FILE_SYSTEMS: Final = {
 
 
 def scheme_hint(scheme: str) -> str:
-    """Return the end of a message that says what to install for URLs of a scheme.
+    """Return the end of a message with the packages to install for a URL scheme.
 
     Examples
     --------

@@ -1,11 +1,10 @@
-"""JSON as metadata needs it: strict, exact and bounded.
+"""Strict, exact and bounded JSON for metadata documents.
 
-What the standard library leaves open is settled here: a member name that
-occurs twice, more than `MAX_DEPTH` levels, numbers beyond float64 and bytes
-that are not UTF-8 are refused; integers keep all their digits; ``1`` stays an
-integer and ``1.0`` a float; lone surrogates survive, because output is ASCII.
-The tokens NaN, Infinity and -Infinity and a byte order mark are read and reported as
-defects. In attributes the tokens are no defects, because writers in Python emit them.
+This module rejects duplicate member names, more than `MAX_DEPTH` levels, numbers beyond float64
+and bytes that are not UTF-8. Integers keep all digits; ``1`` stays an integer and ``1.0`` a
+float. Lone surrogates survive, because the output is ASCII. The tokens NaN, Infinity and
+-Infinity and a byte order mark are defects, which readers accept and report. In attributes these
+tokens are not defects, because writers in Python emit them.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def load(
     document : bytes
         The document.
     what : str
-        What it is, for messages: ``"metadata 'foo/zarr.json'"``.
+        The document's name in messages: ``"metadata 'foo/zarr.json'"``.
     path, key : str, optional
         Fields of the error.
     tokens : bool
@@ -63,12 +62,12 @@ def load(
     value : JSON
         Dictionaries, lists, strings, integers, floats, booleans and None.
     defects : list of str
-        What is not JSON but was read all the same.
+        Deviations from JSON that the parser accepted.
 
     Raises
     ------
     MetadataError
-        ``invalid_json``, where the document is not JSON.
+        ``invalid_json``, if the document is not JSON.
 
     Examples
     --------
@@ -111,7 +110,7 @@ def _load(document: bytes) -> tuple[Any, list[str], bool]:
 
 
 def find_non_finite(value: JSON, skipped: str | None = None) -> list[str]:
-    """Return the tokens of a JSON value that JSON lacks, each once.
+    """Return the tokens for NaN and infinities that a JSON value contains, each once.
 
     Parameters
     ----------
@@ -125,17 +124,17 @@ def find_non_finite(value: JSON, skipped: str | None = None) -> list[str]:
     >>> find_non_finite({"a": [float("nan"), 1.0, float("nan")], "b": float("-inf")})
     ['NaN', '-Infinity']
     """
-    found: dict[str, None] = {}
-    rest = [value]
-    while rest:
-        item = rest.pop()
+    tokens: dict[str, None] = {}
+    remaining = [value]
+    while remaining:
+        item = remaining.pop()
         if isinstance(item, dict):
-            rest += reversed([inner for name, inner in item.items() if name != skipped])
+            remaining += reversed([inner for name, inner in item.items() if name != skipped])
         elif isinstance(item, list):
-            rest += reversed(item)
+            remaining += reversed(item)
         elif isinstance(item, float) and not math.isfinite(item):
-            found[json.dumps(item)] = None
-    return list(found)
+            tokens[json.dumps(item)] = None
+    return list(tokens)
 
 
 def _check_depth(document: bytes) -> None:
@@ -169,14 +168,14 @@ def _parse_float(text: str) -> float:
 
 
 class _NotJSONError(Exception):
-    """There is a token that is not JSON but that old writers emitted."""
+    """The document contains NaN, Infinity or -Infinity."""
 
 
 def _refuse_token(token: str) -> float:
     raise _NotJSONError(token)
 
 
-# Made once: making a decoder costs as much as decoding a small document.
+# Decoders are shared, because creating one costs as much as decoding a small document.
 _STRICT: Final = json.JSONDecoder(
     object_pairs_hook=_build_object, parse_constant=_refuse_token, parse_float=_parse_float
 )
@@ -191,7 +190,7 @@ def dump(value: JSON, *, indent: int, sort_keys: bool = False) -> bytes:
     Parameters
     ----------
     value : JSON
-        The value; NaN and infinities become the tokens that old readers know.
+        The value; NaN and infinities become the tokens that readers in Python accept.
     indent : int
         Spaces per level.
     sort_keys : bool
@@ -206,18 +205,18 @@ def dump(value: JSON, *, indent: int, sort_keys: bool = False) -> bytes:
 
 
 _encode_other: Final = json.JSONEncoder().encode
-"""Makes the JSON of what is no string, number, list, object and so on."""
+"""Encodes values that the engine does not encode itself."""
 
 
 def to_plain(
     value: object,
     loc: str,
-    complain: Callable[[str, str], None],
+    report_problem: Callable[[str, str], None],
     *,
     note_non_finite: Callable[[str, float], None],
     depth: int = 0,
 ) -> JSON:
-    """Return a user's value as plain JSON: tuples and arrays as lists, NumPy scalars as numbers.
+    """Convert a user's value to JSON: tuples and arrays to lists, NumPy scalars to numbers.
 
     Parameters
     ----------
@@ -225,10 +224,10 @@ def to_plain(
         The value.
     loc : str
         Its JSON pointer.
-    complain : callable
-        Called with a location and a message for everything that JSON cannot hold.
+    report_problem : callable
+        Called with a location and a message for each value that JSON lacks.
     note_non_finite : callable
-        Called with the location and the value of every NaN and infinity.
+        Called with the location and the value of each NaN and infinity.
 
     Examples
     --------
@@ -239,7 +238,7 @@ def to_plain(
     {'a': None}
     """
     if depth >= MAX_DEPTH - 2:
-        complain(loc, f"more than {MAX_DEPTH - 2} levels of lists and objects")
+        report_problem(loc, f"more than {MAX_DEPTH - 2} levels of lists and objects")
         return None
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
@@ -247,7 +246,7 @@ def to_plain(
         return value
     if isinstance(value, int):
         if value.bit_length() > 13000:
-            complain(loc, f"an integer of {value.bit_length()} bits is too large")
+            report_problem(loc, f"an integer of {value.bit_length()} bits is too large")
             return None
         return int(value)
     if isinstance(value, float):
@@ -256,19 +255,21 @@ def to_plain(
         return float(value)
     if isinstance(value, list | tuple):
         return [
-            to_plain(item, f"{loc}/{i}", complain, note_non_finite=note_non_finite, depth=depth + 1)
+            to_plain(
+                item, f"{loc}/{i}", report_problem, note_non_finite=note_non_finite, depth=depth + 1
+            )
             for i, item in enumerate(value)
         ]
     if isinstance(value, dict):
         members: dict[str, JSON] = {}
         for name, item in value.items():
             if not isinstance(name, str):
-                complain(loc, f"the name {name!r} of a member is not a string")
+                report_problem(loc, f"the name {name!r} of a member is not a string")
                 continue
-            at = f"{loc}/{name.replace('~', '~0').replace('/', '~1')}"
+            item_loc = f"{loc}/{name.replace('~', '~0').replace('/', '~1')}"
             members[name] = to_plain(
-                item, at, complain, note_non_finite=note_non_finite, depth=depth + 1
+                item, item_loc, report_problem, note_non_finite=note_non_finite, depth=depth + 1
             )
         return members
-    complain(loc, f"a value of type {type(value).__name__} cannot be stored as JSON")
+    report_problem(loc, f"a value of type {type(value).__name__} cannot be stored as JSON")
     return None

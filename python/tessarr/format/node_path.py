@@ -37,26 +37,27 @@ _PERIODS: Final = re.compile(r"\.+")
 
 
 STAGED: Final = ".__new.__lock"
-"""Ends the name of a folder in which a node is built: no node, and in no listing."""
+"""The suffix of a folder in which a node is being built; listings skip such folders."""
 
 
 def normalize_path(path: str, zarr_format: ZarrFormat | None = None) -> str:
-    r"""Return a path in its one normal form, or refuse it.
+    r"""Return the normal form of a path.
 
-    Slashes at both ends are dropped and runs of them collapsed. In format 2 a
-    backslash is a slash; in format 3 it is an ordinary character.
+    The normal form has no slashes at its ends and no consecutive slashes. In format 2 a
+    backslash means a slash; in format 3 it is an ordinary character.
 
     Parameters
     ----------
     path : str
         Names joined by ``/``.
     zarr_format : {2, 3}, optional
-        Whose rules hold; by default what is refused in both formats is refused.
+        The format whose rules apply; by default only names that both formats forbid raise an
+        error.
 
     Raises
     ------
     ArgumentError
-        ``invalid_path``, where a name is not allowed.
+        ``invalid_path``, if a name is not allowed.
 
     Examples
     --------
@@ -78,19 +79,13 @@ def normalize_path(path: str, zarr_format: ZarrFormat | None = None) -> str:
 
 
 def check_path(path: object) -> None:
-    """Check that the path of a node is text.
-
-    Raises
-    ------
-    TypeError
-        If it is not.
-    """
+    """Raise a TypeError unless `path` is a string."""
     if not isinstance(path, str):
         raise TypeError(f"the path in a store is a string, not {type(path).__name__}")
 
 
 def is_node_name(name: str, zarr_format: ZarrFormat) -> bool:
-    """Tell whether a node may be called `name`; listings skip what may not.
+    """Tell whether `name` is a valid name of a node; listings skip other names.
 
     Examples
     --------
@@ -101,7 +96,7 @@ def is_node_name(name: str, zarr_format: ZarrFormat) -> bool:
 
 
 def find_reserved_names(path: str) -> list[str]:
-    """Return the names in a path that format 3 reserves; there are nodes of such names.
+    """Return the names in a path that format 3 reserves; nodes with such names are allowed.
 
     xarray stores an array without a name as ``__xarray_dataarray_variable__``.
 
@@ -151,7 +146,7 @@ def split(path: str) -> tuple[str, str]:
 
 
 def ancestors(path: str) -> Iterator[str]:
-    """Yield the paths above `path`, the root first.
+    """Yield the paths above `path`, beginning with the root.
 
     Examples
     --------

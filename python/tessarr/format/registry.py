@@ -1,12 +1,11 @@
-"""Which class stands for which name: one registry per extension point.
+"""Registries of extensions, and the public module names of classes.
 
-Names come from Tessarr itself, from the ``register_…`` decorators and from the
-entry points of installed packages. Entry points are looked up, and loaded, only
-when a name is not known otherwise. A later registration replaces an earlier one.
+Names come from Tessarr itself, from the ``register_…`` decorators and from the entry points of
+installed packages. A registry looks up and loads entry points only for names that are not
+registered. A later registration replaces an earlier one.
 
-And the names by which users know our own classes, which they are called and pickled by. A
-pickle holds the names of classes: those of the modules where these happen to be written would
-make every stored pickle break when one moves.
+`set_public_module` gives a class the module name that users see. Pickles contain this name, so
+they stay readable when the class moves to another module.
 """
 
 from __future__ import annotations
@@ -51,20 +50,20 @@ class Registry(Generic[T]):
         self._lock = threading.Lock()
 
     def add(self, name: str, value: T) -> None:
-        """Let `name` stand for `value`."""
+        """Register `value` under `name`."""
         self._known[name] = value
 
     def __contains__(self, name: str) -> bool:
-        """Tell whether the name is registered; entry points are not looked up."""
+        """Tell whether the name is registered, without regard to entry points."""
         return name in self._known
 
     def find(self, name: str) -> T | None:
-        """Return what `name` stands for, or None.
+        """Return the value with a name, or None.
 
         Raises
         ------
         UnsupportedError
-            ``missing_package``, where an installed package offers the name but fails to load.
+            ``missing_package``, if an installed package has the name but fails to load.
         """
         try:
             return self._known[name]
@@ -72,7 +71,7 @@ class Registry(Generic[T]):
             return self._load(name)
 
     def names(self) -> Iterable[str]:
-        """Return all names, sorted; nothing is loaded."""
+        """Return all names, sorted, without loading entry points."""
         return sorted({*self._known, *self._find_entry_points()})
 
     def _load(self, name: str) -> T | None:
@@ -87,13 +86,13 @@ class Registry(Generic[T]):
                 kind="missing_package",
                 extension=name,
             ) from error
-        # Loading may have registered the name already, under a better value.
+        # The module may have registered the name itself.
         return self._known.setdefault(name, value)
 
     def _find_entry_points(self) -> dict[str, Any]:
         with self._lock:
             if self._entry_points is None:
-                # Costs milliseconds, so it is left until an unknown name turns up.
+                # This takes milliseconds, so it waits for the first unknown name.
                 from importlib.metadata import entry_points
 
                 self._entry_points = {
@@ -102,15 +101,15 @@ class Registry(Generic[T]):
             return self._entry_points
 
 
-def set_public_module(module: str, *given: Any) -> None:
-    """Say that classes, with those inside of them, and functions are of a module.
+def set_public_module(module: str, *objects: Any) -> None:
+    """Set the module of classes, their inner classes, and functions.
 
     Parameters
     ----------
     module
-        The name by which it is imported.
+        The name of the public module.
     *given
-        What has its own name there; what is neither class nor function is left as it is.
+        Classes and functions; other objects stay unchanged.
 
     Examples
     --------
@@ -120,18 +119,18 @@ def set_public_module(module: str, *given: Any) -> None:
     >>> Shown, Shown.Inner
     (<class 'tessarr.Shown'>, <class 'tessarr.Shown.Inner'>)
     """
-    for one in given:
-        if isinstance(one, FunctionType | TypeVar):
-            one.__module__ = module
-        elif isinstance(one, type):
-            _set_class_module(one, module, one.__name__)
+    for item in objects:
+        if isinstance(item, FunctionType | TypeVar):
+            item.__module__ = module
+        elif isinstance(item, type):
+            _set_class_module(item, module, item.__name__)
 
 
-def _set_class_module(one: type, module: str, name: str) -> None:
-    one.__module__, one.__qualname__ = module, name
-    for inner, found in vars(one).items():
-        if isinstance(found, type) and found.__module__.startswith("tessarr."):
-            _set_class_module(found, module, f"{name}.{inner}")
-        method = getattr(found, "__func__", found)  # of a class method
+def _set_class_module(cls: type, module: str, name: str) -> None:
+    cls.__module__, cls.__qualname__ = module, name
+    for inner, member in vars(cls).items():
+        if isinstance(member, type) and member.__module__.startswith("tessarr."):
+            _set_class_module(member, module, f"{name}.{inner}")
+        method = getattr(member, "__func__", member)  # the function of a class method
         if isinstance(method, FunctionType):
-            method.__module__ = module  # examples of a class are looked for by it
+            method.__module__ = module  # doctest finds the examples of a class by it

@@ -1,15 +1,14 @@
-"""Storage transformers: what stands between an array and its store. An extension point of format 3.
+"""Storage transformers between an array and its store: an extension point of format 3.
 
 Theory
 ------
-The chunks of an array are values under keys. A storage transformer (ZEP 1) has its own
-way to keep them: under other keys, with other values, or several values in one. It
-wraps the store for one array, so that the array sees its chunks as if there was no
-transformer, under keys relative to its own path. The array's metadata say which
-transformers there are, and are therefore not transformed themselves.
+The chunks of an array are values under keys. A storage transformer (ZEP 1) stores them under
+other keys, with other values, or several values in one. It wraps the store of one array. The array
+still sees its chunks under keys relative to its own path. The metadata document lists the
+transformers, so it is not transformed itself.
 
-Transformers are listed from the array to the store: the first is asked by the array,
-the last asks the store.
+Transformers are listed from the array to the store: the array calls the first one, and the last
+one calls the store.
 """
 
 from __future__ import annotations
@@ -36,41 +35,41 @@ __all__ = [
 
 
 class ChunkStore(Protocol):
-    """The chunks of one array: what a transformer is given, and what it has to return.
+    """The store of the chunks of one array, before or after a transformer.
 
-    `tessarr.stores.StoreProtocol` says what the methods do. Two may be absent: without
-    ``replace`` only writers through one opened array exclude each other, without
-    ``open_value`` values are read whole, also where a part of a shard would do.
+    `tessarr.stores.StoreProtocol` describes the methods. Two of them are optional. Without
+    ``replace``, only writers through the same open array exclude each other. Without
+    ``open_value``, every read loads whole values, also when a part of a shard would do.
     """
 
     def get(self, key: str) -> bytes | None:
-        """Return the value of a key, or None if there is none."""
+        """Return the value of a key, or None if the key is absent."""
 
     def put(self, key: str, data: bytes) -> object:
         """Store a value."""
 
     def delete(self, key: str) -> object:
-        """Remove a key, which need not exist."""
+        """Delete a key if it exists."""
 
     def list(self, prefix: str) -> Iterable[str]:
         """Return the keys that begin with `prefix`."""
         ...
 
     def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
-        """Store a value, or remove it, if the one before is as expected; tell whether it was."""
+        """Store or delete a value if the current one is as expected; tell whether it was."""
         ...
 
     def open_value(self, key: str) -> Any:
-        """Return what reads parts of a value."""
+        """Return an open value, which reads parts of a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class StorageTransformer(ABC):
-    """How the chunks of an array are kept in its store: the extension point.
+    """The base class of storage transformers.
 
-    A class of your own has a `name`, `from_json` and `to_json`, and what it changes: the
-    key of a value, a value, or, for everything else, `transform` itself. Its methods are
-    called from several threads at a time.
+    A subclass defines `name`, `from_json` and `to_json`. It overrides what it changes: the key
+    of a value, the value, or, for everything else, `transform`. Several threads call its
+    methods concurrently.
     """
 
     name: ClassVar[str] = ""
@@ -78,52 +77,52 @@ class StorageTransformer(ABC):
     @classmethod
     @abstractmethod
     def from_json(cls, configuration: Members) -> StorageTransformer | None:
-        """Return the transformer of a ``configuration``, or None and problems."""
+        """Return the transformer of a ``configuration``; if invalid, add problems, return None."""
 
     @abstractmethod
     def to_json(self) -> JSONObject:
-        """Return the transformer as metadata of format 3 states it."""
+        """Return the JSON of the transformer in format 3."""
 
     def transform(self, store: ChunkStore) -> Any:
-        """Return a `ChunkStore` that keeps its values in `store`.
+        """Return a `ChunkStore` that stores its values in `store`.
 
-        By default it keeps each value, as `encode` makes it, under the key that `key` gives.
+        By default it stores the result of `encode` under the result of `key`.
         """
         return _TransformedStore(store, self)
 
     def key(self, key: str) -> str:
-        """Return under which key the value of `key` is kept; by default the same."""
+        """Return the key in the underlying store; by default the same key."""
         return key
 
     def original(self, key: str) -> str | None:
-        """Return whose value is kept under `key`; None if it is not one of the array's."""
+        """Return the array's key for a key of the underlying store, or None for a foreign key."""
         return key
 
     def encode(self, data: bytes) -> bytes:
-        """Return what is kept for a value; by default the same."""
+        """Return the stored form of a value; by default the same value."""
         return data
 
     def decode(self, data: bytes) -> bytes:
-        """Return the value that `encode` made `data` of, or raise `DataError`."""
+        """Return the value of a stored form, or raise `DataError`: the inverse of `encode`."""
         return data
 
 
 class _TransformedStore:
-    """Keeps each value under one key of another store."""
+    """A store that stores each value under one key of another store."""
 
     def __init__(self, store: ChunkStore, transformer: StorageTransformer) -> None:
         self._store = store
         self._transformer = transformer
-        # What the other store lacks, this one lacks, too.
+        # Optional methods exist only if the other store has them.
         if hasattr(store, "replace"):
             self.replace = self._replace
-        as_they_are = type(transformer).decode is StorageTransformer.decode
-        if as_they_are and hasattr(store, "open_value"):
+        values_unchanged = type(transformer).decode is StorageTransformer.decode
+        if values_unchanged and hasattr(store, "open_value"):
             self.open_value = self._open_value
 
     def get(self, key: str) -> bytes | None:
-        kept = self._store.get(self._transformer.key(key))
-        return None if kept is None else self._transformer.decode(bytes(kept))
+        stored = self._store.get(self._transformer.key(key))
+        return None if stored is None else self._transformer.decode(bytes(stored))
 
     def put(self, key: str, data: bytes) -> None:
         self._store.put(self._transformer.key(key), self._transformer.encode(bytes(data)))
@@ -132,8 +131,8 @@ class _TransformedStore:
         self._store.delete(self._transformer.key(key))
 
     def list(self, prefix: str) -> Iterator[str]:
-        for kept in self._store.list(""):
-            key = self._transformer.original(kept)
+        for stored in self._store.list(""):
+            key = self._transformer.original(stored)
             if key is not None and key.startswith(prefix):
                 yield key
 
@@ -141,24 +140,24 @@ class _TransformedStore:
         return self._store.open_value(self._transformer.key(key))
 
     def _replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
-        at = self._transformer.key(key)
-        kept = self._store.get(at)
-        if (None if kept is None else self._transformer.decode(bytes(kept))) != expected:
+        store_key = self._transformer.key(key)
+        stored = self._store.get(store_key)
+        if (None if stored is None else self._transformer.decode(bytes(stored))) != expected:
             return False
         new = None if data is None else self._transformer.encode(bytes(data))
-        return self._store.replace(at, new, kept)
+        return self._store.replace(store_key, new, stored)
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoredTransformer(StorageTransformer):
-    """A transformer that is not known but need not be understood: kept in the metadata."""
+    """An unknown transformer with ``must_understand: false``, which only the metadata contains."""
 
     document: str
     """The transformer's JSON."""
 
     @classmethod
     def from_json(cls, configuration: Members) -> None:
-        """Return None: it is never looked up by name."""
+        """Return None: this class has no name."""
 
     def to_json(self) -> JSONObject:
         import json

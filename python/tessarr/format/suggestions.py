@@ -16,11 +16,11 @@ def did_you_mean(word: object, names: Iterable[str], *, count: int = 1, prefix: 
     Parameters
     ----------
     word : object
-        The misspelt name; for what is no text, nothing is suggested.
+        The misspelt name; a value that is not text has no suggestions.
     names : iterable of str
         The known names. Upper and lower case do not matter.
     count : int, default 1
-        How many names are suggested at most.
+        The maximum number of suggestions.
     prefix : str, default ""
         The text before each suggested name.
 
@@ -38,6 +38,10 @@ def did_you_mean(word: object, names: Iterable[str], *, count: int = 1, prefix: 
     known: dict[str, list[str]] = {}
     for name in names:
         known.setdefault(name.lower(), []).append(name)
-    alike = get_close_matches(word.lower()[:60], known, count)
-    found = [name for lower in alike for name in known[lower]][:count]
-    return f"; did you mean {' or '.join(repr(prefix + name) for name in found)}?" if found else ""
+    matches = get_close_matches(word.lower()[:60], known, count)
+    suggested = [name for lower in matches for name in known[lower]][:count]
+    return (
+        f"; did you mean {' or '.join(repr(prefix + name) for name in suggested)}?"
+        if suggested
+        else ""
+    )

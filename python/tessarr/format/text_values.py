@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 __all__ = ["ScalarKind", "parse_text"]
 
 ScalarKind: TypeAlias = Literal["integer", "number", "boolean"]
-"""What a member or a parameter has to be."""
+"""The type of a scalar member or parameter."""
 
 _INTEGER: Final = re.compile(r"-?[0-9]{1,40}")
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,39})(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,4})?")
@@ -20,8 +20,8 @@ _BOOLEANS: Final = {
 }
 
 
-def parse_text(text: str, wanted: ScalarKind) -> bool | float | None:
-    """Return the number or boolean that a text says, or None.
+def parse_text(text: str, kind: ScalarKind) -> bool | float | None:
+    """Return the number or boolean of a text, or None.
 
     Examples
     --------
@@ -30,10 +30,10 @@ def parse_text(text: str, wanted: ScalarKind) -> bool | float | None:
     >>> parse_text("1.5", "integer") is None
     True
     """
-    if wanted == "boolean":
+    if kind == "boolean":
         return _BOOLEANS.get(text.lower())
-    pattern = _INTEGER if wanted == "integer" else _NUMBER
+    pattern = _INTEGER if kind == "integer" else _NUMBER
     if pattern.fullmatch(text) is None:
         return None
-    number: float = int(text) if wanted == "integer" else json.loads(text)
+    number: float = int(text) if kind == "integer" else json.loads(text)
     return number if math.isfinite(number) else None

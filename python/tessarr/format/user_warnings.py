@@ -1,4 +1,4 @@
-"""Warnings that point to the line of the user's code from which Tessarr was called."""
+"""Warnings that point to the line of user code that called Tessarr."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class _Caller(NamedTuple):
     filename: str
     line: int
     names: dict[str, Any]
-    """The global names of the module, where `warnings` keeps what it has shown."""
+    """The global names of the module, in which `warnings` records the warnings it has shown."""
 
 
 _remembered: ContextVar[_Caller | None] = ContextVar("tessarr_caller", default=None)
 
 
 def warn_user(message: str, category: type[Warning] = TessarrWarning) -> None:
-    """Warn at the innermost line outside of Tessarr that led here.
+    """Warn at the innermost line outside Tessarr on the call stack.
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ def warn_user(message: str, category: type[Warning] = TessarrWarning) -> None:
 
     Notes
     -----
-    `warnings.warn` counts frames with ``stacklevel``, whose number depends on the way that the
-    call took; ``skip_file_prefixes`` needs Python 3.12. A worker thread has no frame of the user:
-    there the line counts that `remember_caller` has found.
+    `warnings.warn` needs a ``stacklevel``, which depends on the call path; ``skip_file_prefixes``
+    needs Python 3.12. A worker thread has no frame of user code, so `remember_caller` records the
+    line before.
     """
     caller = _find_caller() or _remembered.get()
     if caller is None:
@@ -54,17 +54,17 @@ def warn_user(message: str, category: type[Warning] = TessarrWarning) -> None:
         return
     registry = caller.names.setdefault("__warningregistry__", {})
     module = caller.names.get("__name__") or "<string>"
-    # Without the names, by which it would ask the loader of a terminal's module for its source.
+    # Without `module_globals`, which would request the source of an interactive module.
     warnings.warn_explicit(message, category, caller.filename, caller.line, module, registry)
 
 
 def remember_caller() -> None:
-    """Keep the line of the user for warnings in this context, such as that of a new thread."""
+    """Record the line of user code for warnings in this context, such as that of a new thread."""
     _remembered.set(_find_caller() or _remembered.get())
 
 
 def _find_caller() -> _Caller | None:
-    """Return the innermost line outside of Tessarr, or None where all frames are its own."""
+    """Return the innermost line outside Tessarr, or None if there is no such frame."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_inside(frame):
         frame = frame.f_back

@@ -1,9 +1,9 @@
-"""Collects everything that is wrong with a document, each with its location.
+"""Validation of metadata documents: all problems, each with its JSON path.
 
-Reading a document never stops at its first fault: every reader is handed a
-`Problems`, adds what it finds and returns ``None`` for what it cannot make
-sense of. `Problems.check` raises all of it at once. What real writers got
-wrong but has only one sensible reading becomes part of one warning.
+Readers do not stop at the first fault. Every reader gets a `Problems`, adds problems to it, and
+returns ``None`` for a value that it cannot read. `Problems.check` raises all problems at once.
+Faults of known writers that have only one sensible reading are *defects*, which become one
+warning.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 INT64_MAX: Final = 2**63 - 1
 _MAX_SHOWN: Final = 20
-"""How many faults a message tells; the error has them all."""
+"""The number of faults in a message; the error contains all of them."""
 
 
 class Absent(Enum):
@@ -51,12 +51,12 @@ Required: TypeAlias = Literal[Absent.ABSENT]
 
 
 class Problems:
-    """The faults of one document, in the order they were found.
+    """The faults of one document, in order.
 
     Parameters
     ----------
     strict : bool
-        Whether nothing is tolerated: what a user writes is not a stored document.
+        Whether defects are faults, as for user input.
 
     Examples
     --------
@@ -78,14 +78,13 @@ class Problems:
         return len(self.found)
 
     def add(self, loc: str, message: str, kind: str = "invalid_value") -> None:
-        """Note a fault at the JSON pointer `loc`."""
+        """Add a fault at the JSON pointer `loc`."""
         self.found.append(Problem(loc, message, kind))
 
     def unsupported(self, loc: str, what: str, name: str, *, kind: str, hint: str = "") -> None:
-        """Note the extension `name`, which is valid as far as we know but not supported.
+        """Add a fault for the unsupported extension `name`.
 
-        `hint` ends the message; by default it says which package offers the extension, where
-        that is known.
+        `hint` ends the message; by default it names the package with the extension, if known.
         """
         from tessarr.format import install_hints
 
@@ -93,15 +92,15 @@ class Problems:
         self.found.append(Problem(loc, f"{what} {name[:60]!r} is not supported{hint}", kind))
         self._extensions.append(name)
 
-    def take(self, others: Problems, places: Mapping[str, str]) -> None:
-        """Note the faults of a document that was translated into another.
+    def add_translated(self, others: Problems, places: Mapping[str, str]) -> None:
+        """Add the faults of a translation of this document.
 
         Parameters
         ----------
         others
-            The faults of the translation.
+            The faults of the translated document.
         places
-            Where what it has at a JSON pointer came from, in this document.
+            JSON pointers of this document by those of the translated document.
         """
         for problem in others.found:
             start = next((place for place in places if problem.loc.startswith(place)), "")
@@ -111,28 +110,28 @@ class Problems:
         self._extensions += others._extensions
 
     def tolerate(self, loc: str, defect: str) -> None:
-        """Note a defect that has only one sensible reading."""
+        """Add a defect, which has only one sensible reading."""
         if self._strict:
             self.add(loc, defect)
             return
         self.defects.append(f"{loc}: {defect}" if loc else defect)
 
     def check(self, what: str, *, path: str | None = None, key: str | None = None) -> None:
-        """Raise everything that was found, or warn of the defects that were tolerated.
+        """Raise all faults as one error, or warn about the defects.
 
         Parameters
         ----------
         what : str
-            What was read, for the message: ``"metadata 'foo/zarr.json'"``.
+            The document's name in the message: ``"metadata 'foo/zarr.json'"``.
         path, key : str, optional
             Fields of the error.
 
         Raises
         ------
         MetadataError
-            Where there is any fault.
+            If there is a fault.
         UnsupportedError
-            Where all that is wrong is that extensions are not supported.
+            If all faults are unsupported extensions.
         """
         if self.found:
             message = self._message(f"invalid {what}")
@@ -148,21 +147,21 @@ class Problems:
             warn_user(text)
 
     def check_arguments(self, what: str, error: type[ArgumentError] = ArgumentError) -> None:
-        """Raise everything that was found in a caller's arguments.
+        """Raise the faults of a caller's arguments as one error.
 
         Parameters
         ----------
         what
-            What the caller wanted.
+            The action of the caller, for the message: ``"create an array"``.
         error
-            As what it is raised.
+            The class of the error.
 
         Raises
         ------
         ArgumentError
-            Where there is any fault.
+            If there is a fault.
         UnsupportedError
-            Where all that is wrong is that extensions are not supported.
+            If all faults are unsupported extensions.
         """
         if not self.found:
             return
@@ -178,18 +177,18 @@ class Problems:
         lines = self.join_messages("\n  ")
         return f"{start}: {len(self.found)} problems\n  {lines}"
 
-    def join_messages(self, between: str) -> str:
-        """Return what was found, as a message has it: of very many faults the first ones."""
-        told = [str(problem) for problem in self.found[:_MAX_SHOWN]]
-        more = len(self.found) - len(told)
-        return between.join([*told, f"and {more} more"] if more else told)
+    def join_messages(self, separator: str) -> str:
+        """Return the first faults as text, with the number of the remaining ones."""
+        shown = [str(problem) for problem in self.found[:_MAX_SHOWN]]
+        more = len(self.found) - len(shown)
+        return separator.join([*shown, f"and {more} more"] if more else shown)
 
 
 class Members:
     """The members of one JSON object, read one by one.
 
-    Every reading method notes a fault and returns ``None`` where the member is
-    not as asked for. `done` notes the members that nobody asked for.
+    If a member is invalid, every reading method adds a fault and returns ``None``. `done` adds
+    a fault for each member that no method has read.
 
     Parameters
     ----------
@@ -198,9 +197,9 @@ class Members:
     loc : str
         Its JSON pointer.
     problems : Problems
-        Where faults go.
+        Collects the faults.
     ignores_unknown : bool
-        Whether members that no reader uses are a defect and not a fault.
+        Whether unknown members are a defect and not a fault.
 
     Examples
     --------
@@ -236,16 +235,16 @@ class Members:
         return pointer(self.loc, name)
 
     def get(self, name: str, default: Any = ABSENT) -> Any:
-        """Return the member as it is, or `default`."""
+        """Return the unchecked member, or `default`."""
         self._read_names.add(name)
         return self.value.get(name, default)
 
     def is_read(self, name: str) -> bool:
-        """Tell whether the member was asked for."""
+        """Tell whether a method has read the member."""
         return name in self._read_names
 
     def require(self, name: str) -> Any:
-        """Return the member as it is, or note that it is absent and return `ABSENT`."""
+        """Return the unchecked member; if it is absent, add a fault and return `ABSENT`."""
         value = self.get(name)
         if value is ABSENT:
             self.problems.add(self.loc, f"member {name!r} is missing", "missing_member")
@@ -274,10 +273,10 @@ class Members:
         self._refuse(name, value, "true or false", right_type=False)
         return None
 
-    def _read_scalar(self, name: str, wanted: ScalarKind, default: object) -> Any:
-        """Return a member, a number or boolean in text as such."""
+    def _read_scalar(self, name: str, expected: ScalarKind, default: object) -> Any:
+        """Return a member; text with a number or boolean is converted."""
         value = self.require(name) if default is ABSENT else self.get(name)
-        return read_text(value, wanted, self.at(name), self.problems)
+        return read_text(value, expected, self.at(name), self.problems)
 
     def choice(
         self, name: str, choices: Collection[str | None], default: str | Required | None = ABSENT
@@ -288,8 +287,8 @@ class Members:
             return None if isinstance(default, Absent) else default
         if (value is None or isinstance(value, str)) and value in choices:
             return value
-        wanted = "one of " + ", ".join(repr(choice) for choice in choices)
-        self._refuse(name, value, wanted, right_type=isinstance(value, str))
+        expected = "one of " + ", ".join(repr(choice) for choice in choices)
+        self._refuse(name, value, expected, right_type=isinstance(value, str))
         return None
 
     def text(self, name: str, default: str | Required = ABSENT) -> str | None:
@@ -310,7 +309,7 @@ class Members:
         return read_lengths(value, low, self.at(name), self.problems)
 
     def chunk_lengths(self, name: str, low: int) -> tuple[int, ...] | None:
-        """Return lengths of a chunk like `read_lengths`; true is 1, as zarr-python stored it."""
+        """Return lengths of a chunk like `read_lengths`; true means 1, which zarr-python stored."""
         value = self.require(name)
         if value is ABSENT:
             return None
@@ -323,23 +322,23 @@ class Members:
         return read_lengths(value, low, loc, self.problems)
 
     def done(self) -> None:
-        """Note every member that was not asked for."""
+        """Add a fault for each member that no method has read."""
         for name in self.value:
             if name in self._read_names:
                 continue
-            what = f"unknown member {describe(name)}"
+            message = f"unknown member {describe(name)}"
             if self._ignores_unknown:
-                self.problems.tolerate(self.at(name), f"{what}, ignored")
+                self.problems.tolerate(self.at(name), f"{message}, ignored")
             else:
-                self.problems.add(self.at(name), what, "unknown_member")
+                self.problems.add(self.at(name), message, "unknown_member")
 
-    def _refuse(self, name: str, value: object, wanted: str, *, right_type: bool) -> None:
+    def _refuse(self, name: str, value: object, expected: str, *, right_type: bool) -> None:
         kind = "invalid_value" if right_type else "wrong_type"
-        self.problems.add(self.at(name), f"{describe(value)} is not {wanted}", kind)
+        self.problems.add(self.at(name), f"{describe(value)} is not {expected}", kind)
 
 
 class Extension(NamedTuple):
-    """An extension as a document of format 3 states it."""
+    """An extension in a document of format 3."""
 
     name: str
     configuration: Members
@@ -347,7 +346,7 @@ class Extension(NamedTuple):
 
 
 def read_extension(value: Any, what: str, loc: str, problems: Problems) -> Extension | None:
-    """Return the name and configuration of an extension, or None and problems.
+    """Return the name and configuration of an extension; if invalid, add problems, return None.
 
     Parameters
     ----------
@@ -387,28 +386,28 @@ def read_extension(value: Any, what: str, loc: str, problems: Problems) -> Exten
             problems.add(members.at("name"), f"{describe(name)} is not a name", "wrong_type")
         return None
     if not isinstance(configuration, dict):
-        at = members.at("configuration")
-        problems.add(at, f"{describe(configuration)} is not an object", "wrong_type")
+        item_loc = members.at("configuration")
+        problems.add(item_loc, f"{describe(configuration)} is not an object", "wrong_type")
     if len(problems) > before:
         return None
-    at = loc if bare else members.at("configuration")
-    inner = Members(configuration, at, problems)
+    item_loc = loc if bare else members.at("configuration")
+    inner = Members(configuration, item_loc, problems)
     return Extension(name, inner, must_understand is not False)
 
 
-def read_text(value: Any, wanted: ScalarKind, loc: str, problems: Problems) -> Any:
-    """Return the number or boolean that a text says, as a defect; any other value unchanged.
+def read_text(value: Any, expected: ScalarKind, loc: str, problems: Problems) -> Any:
+    """Convert text with a number or boolean, as a defect; return other values unchanged.
 
     Parameters
     ----------
     value : JSON
         The value.
-    wanted : {"integer", "number", "boolean"}
-        What it has to be.
+    expected : {"integer", "number", "boolean"}
+        The expected type.
     loc : str
         Its JSON pointer.
     problems : Problems
-        Where the defect goes.
+        Collects the defect.
 
     Examples
     --------
@@ -421,10 +420,10 @@ def read_text(value: Any, wanted: ScalarKind, loc: str, problems: Problems) -> A
     if isinstance(value, str):
         from tessarr.format.text_values import parse_text
 
-        found = parse_text(value.strip(), wanted)
-        if found is not None:
-            problems.tolerate(loc, f"the text {describe(value)}, taken for {describe(found)}")
-            return found
+        parsed = parse_text(value.strip(), expected)
+        if parsed is not None:
+            problems.tolerate(loc, f"the text {describe(value)}, taken for {describe(parsed)}")
+            return parsed
     return value
 
 
@@ -438,13 +437,13 @@ def read_lengths(value: object, low: int, loc: str, problems: Problems) -> tuple
         if is_integer(item) and low <= item <= INT64_MAX:
             continue
         good = False
-        at = pointer(loc, position)
+        item_loc = pointer(loc, position)
         if not is_integer(item):
-            problems.add(at, f"{describe(item)} is not an integer", "wrong_type")
+            problems.add(item_loc, f"{describe(item)} is not an integer", "wrong_type")
         elif item < low:
-            problems.add(at, f"{describe(item)} is less than {low}")
+            problems.add(item_loc, f"{describe(item)} is less than {low}")
         else:
-            problems.add(at, f"{describe(item)} is more than 2**63 - 1", "too_large")
+            problems.add(item_loc, f"{describe(item)} is more than 2**63 - 1", "too_large")
     return tuple(value) if good else None
 
 
@@ -459,7 +458,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def pointer(loc: str, member: str | int) -> str:
-    """Return the JSON pointer of a member or item of what is at `loc`.
+    """Return the JSON pointer of a member or item of the value at `loc`.
 
     Examples
     --------
@@ -472,7 +471,7 @@ def pointer(loc: str, member: str | int) -> str:
 
 
 def describe(value: object) -> str:
-    """Return a JSON value as it is written in messages: short, and safe to print.
+    """Return a short text of a JSON value for messages, which is safe to print.
 
     Examples
     --------

@@ -92,9 +92,10 @@ def strip_units_and_zones(value: Any, dtype: np.dtype[Any]) -> Any:
     return value
 
 
-def _missing_value_error(what: str, dtype: np.dtype[Any]) -> CastError:
+def _missing_value_error(description: str, dtype: np.dtype[Any]) -> CastError:
     return CastError(
-        f"cannot convert {what} to {dtype}: fill missing values first (fillna), or give a masked "
+        f"cannot convert {description} to {dtype}: fill missing values first (fillna), or "
+        "give a masked "
         "array, whose masked elements become the fill value"
     )
 
@@ -171,29 +172,29 @@ def fill_masked(
     data = np.asarray(np.ma.getdata(value))
     if not has_mask(value):
         return data
-    filling = fill()
-    if filling is None:
+    fill_value = fill()
+    if fill_value is None:
         raise ArgumentError(
             "cannot store masked elements: the array has no fill value to store in their place; "
             "give it one, or store value.filled(...)"
         )
     mask = np.ma.getmaskarray(value)
     if mask.dtype.names is not None:
-        found = np.array(convert(data, dtype))
-        _fill_fields(found, mask, filling)
-        return found
-    found = np.empty(data.shape, dtype)
-    found[...] = filling
-    found[~mask] = convert(data[~mask], dtype)
-    return found
+        filled = np.array(convert(data, dtype))
+        _fill_fields(filled, mask, fill_value)
+        return filled
+    filled = np.empty(data.shape, dtype)
+    filled[...] = fill_value
+    filled[~mask] = convert(data[~mask], dtype)
+    return filled
 
 
-def _fill_fields(found: Any, mask: Any, filling: Any) -> None:
+def _fill_fields(target: Any, mask: Any, fill_value: Any) -> None:
     if mask.dtype.names is None:
-        np.copyto(found, filling, where=mask)
+        np.copyto(target, fill_value, where=mask)
         return
-    for name, masked in zip(found.dtype.names, mask.dtype.names, strict=True):
-        _fill_fields(found[name], mask[masked], filling[name])
+    for name, masked in zip(target.dtype.names, mask.dtype.names, strict=True):
+        _fill_fields(target[name], mask[masked], fill_value[name])
 
 
 def element_kinds(value: Iterable[Any]) -> set[type]:
@@ -236,17 +237,17 @@ def mask_lists(value: Any, kinds: set[type]) -> Any:
     if type(np.ma.masked) not in kinds:
         return np.ma.array(value)
     # NumPy would make NaN of a masked element, and warn of it.
-    found = np.ma.array(_replace_masked(value, _find_unmasked(value)))
-    found[np.array(_collect_masks(value))] = np.ma.masked
-    return found
+    masked = np.ma.array(_replace_masked(value, _find_unmasked(value)))
+    masked[np.array(_collect_masks(value))] = np.ma.masked
+    return masked
 
 
 def _find_unmasked(value: Any) -> Any:
     """Return some element that is not masked; 0 where all are."""
     for item in value:
-        found = _find_unmasked(item) if type(item) in _NESTED else item
-        if found is not np.ma.masked:
-            return found
+        element = _find_unmasked(item) if type(item) in _NESTED else item
+        if element is not np.ma.masked:
+            return element
     return np.ma.masked
 
 
@@ -295,9 +296,9 @@ def check_elements(kinds: set[type], dtype: np.dtype[Any]) -> None:
     pandas = sys.modules.get("pandas")
     if pandas is not None:
         absent = {type(pandas.NA)} | ({type(pandas.NaT)} if dtype.kind not in "mM" else set())
-        found = kinds & absent
-        if found:
-            raise _missing_value_error("pd.NA" if type(pandas.NA) in found else "pd.NaT", dtype)
+        missing = kinds & absent
+        if missing:
+            raise _missing_value_error("pd.NA" if type(pandas.NA) in missing else "pd.NaT", dtype)
     if _NONE in kinds and dtype.kind in "bfcSU":
         stored = {"b": "False", "S": "'None'", "U": "'None'"}.get(dtype.kind, "NaN")
         warn_user(f"None is stored as {stored} in an array of {dtype}, as NumPy does")

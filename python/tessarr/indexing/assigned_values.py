@@ -116,14 +116,14 @@ def broadcast_value(
     if array.shape == selection.shape:
         return selection.buffer(array)
     try:
-        wide = np.broadcast_to(array, selection.shape)
+        broadcast = np.broadcast_to(array, selection.shape)
     except ValueError:
         raise ArgumentError(
             f"cannot assign a value of shape {np.shape(array)} to a selection of shape "
             f"{selection.shape}",
             kind="shape_mismatch",
         ) from None
-    return selection.buffer(wide)
+    return selection.buffer(broadcast)
 
 
 def _is_masked_scalar(value: object) -> bool:
@@ -207,19 +207,19 @@ def _conversion_error(value: object, dtype: np.dtype[Any], error: Exception) -> 
     """Return the error that a value cannot be converted: which element, where, and why."""
     from tessarr._safe_repr import safe_repr
 
-    made: type[ArgumentError] = ArgumentError
+    error_type: type[ArgumentError] = ArgumentError
     reason = str(error)
     if isinstance(error, TypeError):
-        made = CastError
+        error_type = CastError
     elif isinstance(error, OverflowError):
-        made = TooLargeError
+        error_type = TooLargeError
         if dtype.kind in "iu":
             limits = np.iinfo(dtype)
             reason = f"it is not from {limits.min} to {limits.max}"
     element, index = _find_unconvertible(value, dtype)
-    at = f" at index {index}" if index else ""
-    return made(
-        f"cannot convert the value to {dtype}: {safe_repr(element)}{at}: {reason}",
+    position = f" at index {index}" if index else ""
+    return error_type(
+        f"cannot convert the value to {dtype}: {safe_repr(element)}{position}: {reason}",
         kind="cannot_cast",
     )
 
@@ -269,22 +269,22 @@ def _warn_of_loss(value: Any, dtype: np.dtype[Any]) -> Any:
     from tessarr.format.user_warnings import warn_user
     from tessarr.indexing.array_likes import check_elements
 
-    kind, wanted = values.dtype.kind, dtype.kind
+    kind, target_kind = values.dtype.kind, dtype.kind
     loss = None
-    if kind == "O" and wanted != "V":
+    if kind == "O" and target_kind != "V":
         check_elements(set(map(type, values.flat)), dtype)
-    elif kind == "c" and wanted in "iuf":
+    elif kind == "c" and target_kind in "iuf":
         if np.imag(values).any():
             what = f"the imaginary parts of complex numbers are not stored in an array of {dtype}"
             warn_user(what, np.exceptions.ComplexWarning)
         return _warn_of_loss(np.real(value), dtype)
-    elif kind in "mM" and wanted in "biufc":
+    elif kind in "mM" and target_kind in "biufc":
         loss = _describe_time_loss(values, dtype)
-    elif kind in "iuf" and wanted in "iu":
+    elif kind in "iuf" and target_kind in "iu":
         loss = _describe_overflow(values, np.iinfo(dtype))
-    elif kind in "SU" and wanted in "SU":
+    elif kind in "SU" and target_kind in "SU":
         length = int(np.char.str_len(values).max())
-        if length > dtype.itemsize // np.dtype(f"{wanted}1").itemsize:
+        if length > dtype.itemsize // np.dtype(f"{target_kind}1").itemsize:
             loss = f"text of length {length} does not fit {dtype}: it is cut off"
     if loss is not None:
         warn_user(f"{loss}, as NumPy does in an assignment")
@@ -383,19 +383,19 @@ def read_target(
     """
     if out is None:
         return empty(selection.buffer_shape, dtype), selection.result
-    place = to_writable(out)
-    _check_target(place, selection.shape, dtype)
-    if isinstance(place, np.ndarray) and place.dtype == dtype:
-        buffer = selection.buffer(place)
-        if buffer.size == place.size and (not place.size or np.may_share_memory(buffer, place)):
+    target = to_writable(out)
+    _check_target(target, selection.shape, dtype)
+    if isinstance(target, np.ndarray) and target.dtype == dtype:
+        buffer = selection.buffer(target)
+        if buffer.size == target.size and (not target.size or np.may_share_memory(buffer, target)):
             return buffer, lambda _: out
 
     def copy(filled: npt.NDArray[Any]) -> Any:
         values = filled.reshape(selection.shape) if selection.scalar else selection.result(filled)
-        if isinstance(place, np.ndarray):
-            np.copyto(place, values, casting="same_kind")
+        if isinstance(target, np.ndarray):
+            np.copyto(target, values, casting="same_kind")
         else:
-            place[...] = values
+            target[...] = values
         return out
 
     return empty(selection.buffer_shape, dtype), copy
@@ -443,14 +443,14 @@ def to_writable(out: Any) -> Any:
     raise ArgumentError(f"out is no array that can be written to, but {type(out).__name__}")
 
 
-def _check_target(place: Any, shape: Shape, dtype: np.dtype[Any]) -> None:
-    of_numpy = isinstance(place, np.ndarray)
-    castable = not of_numpy or np.can_cast(dtype, place.dtype, "same_kind")
-    if tuple(place.shape) != shape or not castable:
+def _check_target(target: Any, shape: Shape, dtype: np.dtype[Any]) -> None:
+    is_numpy = isinstance(target, np.ndarray)
+    castable = not is_numpy or np.can_cast(dtype, target.dtype, "same_kind")
+    if tuple(target.shape) != shape or not castable:
         raise ArgumentError(
-            f"out has shape {place.shape} and data type {place.dtype}, "
+            f"out has shape {target.shape} and data type {target.dtype}, "
             f"but the selection has shape {shape} and data type {dtype}",
             kind="shape_mismatch" if castable else "cannot_cast",
         )
-    if of_numpy and not place.flags.writeable:
+    if is_numpy and not target.flags.writeable:
         raise ArgumentError("out is not writable")

@@ -73,7 +73,7 @@ class Fields:
         Masked elements are the fill value of the array, which `fill` returns.
         """
 
-        def filling() -> npt.NDArray[Any] | None:
+        def fill_fields() -> npt.NDArray[Any] | None:
             record = fill()
             if record is None:
                 return None
@@ -84,14 +84,14 @@ class Fields:
             )
 
         if self.inner is None:
-            return broadcast_value(value, selection, self.dtype, filling)
+            return broadcast_value(value, selection, self.dtype, fill_fields)
         base, shape = _split_subarray(self.dtype[self.inner])
         whole = selection.shape + shape
         from tessarr.indexing.array_likes import broadcast_masked, has_mask
 
         if has_mask(value):  # the fill value has the axes of the field
             value = broadcast_masked(value, whole)
-        elements = broadcast_value(value, Selection((), (), whole, whole), base, filling)
+        elements = broadcast_value(value, Selection((), (), whole, whole), base, fill_fields)
         records = empty(selection.shape, self.dtype)
         records[self.inner] = elements
         return selection.buffer(records)
@@ -157,22 +157,22 @@ def find_fields(names: str | Sequence[str], dtype: np.dtype[Any]) -> Fields:
     >>> find_fields(["c", "a"], record).parts
     ((5, 0, 2), (0, 2, 1))
     """
-    wanted = [names] if isinstance(names, str) else list(names)
+    requested = [names] if isinstance(names, str) else list(names)
     known = cast("dict[str, Any]", dtype.fields or {})
-    for name in wanted:
+    for name in requested:
         if name not in known:
             listed = f"there are {', '.join(map(repr, known))}" if known else "it has no fields"
             raise SelectionError(f"the array has no field {name!r}: {listed}")
-    if len(set(wanted)) < len(wanted) or not wanted:
-        raise ArgumentError(f"{wanted} are not different names of fields")
+    if len(set(requested)) < len(requested) or not requested:
+        raise ArgumentError(f"{requested} are not different names of fields")
     parts: list[tuple[int, int, int]] = []
     end = 0
-    for name in wanted:
+    for name in requested:
         size = known[name][0].itemsize
         parts.append((known[name][1], end, size))
         end += size
     if isinstance(names, str) and known[names][0].subdtype is None:
         return Fields(known[names][0], tuple(parts), chosen=names)
-    packed = np.dtype([(name, known[name][0]) for name in wanted])
+    packed = np.dtype([(name, known[name][0]) for name in requested])
     inner = names if isinstance(names, str) else None
-    return Fields(packed, tuple(parts), inner, tuple(wanted))
+    return Fields(packed, tuple(parts), inner, tuple(requested))

@@ -100,25 +100,25 @@ def read_terms(key: object, shape: tuple[int, ...]) -> list[Term]:
     """
     items = [_read_item(item) for item in (key if isinstance(key, tuple) else (key,))]
     taken = sum(_count_axes(item) for item in items)
-    spare = len(shape) - taken
-    if spare < 0:
+    ellipsis_axes = len(shape) - taken
+    if ellipsis_axes < 0:
         raise SelectionError(
             f"too many indices: the array has {len(shape)} dimensions, but {taken} were indexed",
             kind="too_many_indices",
         )
     if sum(item is Ellipsis for item in items) > 1:
         raise SelectionError("an index can only have a single ellipsis ('...')")
-    found: list[Term] = []
+    result: list[Term] = []
     axis = 0
     for item in items:
         if item is Ellipsis:
-            found += _full_slices(axis, axis + spare, shape)
-            found.append(AxislessTerm.ELLIPSIS)
-            axis += spare
+            result += _full_slices(axis, axis + ellipsis_axes, shape)
+            result.append(AxislessTerm.ELLIPSIS)
+            axis += ellipsis_axes
         else:
-            found.append(_read_term(item, axis, shape))
+            result.append(_read_term(item, axis, shape))
             axis += _count_axes(item)
-    return found + _full_slices(axis, len(shape), shape)
+    return result + _full_slices(axis, len(shape), shape)
 
 
 def _full_slices(start: int, stop: int, shape: tuple[int, ...]) -> list[Term]:

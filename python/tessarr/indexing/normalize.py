@@ -102,9 +102,9 @@ def select_basic(key: object, shape: Shape) -> Selection:
     >>> select_basic((3, ...), (10, 6)).shape
     (6,)
     """
-    found = _select_plain(key, shape)
-    if found is not None:
-        return found
+    selection = _select_plain(key, shape)
+    if selection is not None:
+        return selection
     parts = read_terms(key, shape)
     if any(isinstance(term, (Array, Mask)) for term in parts):
         raise SelectionError("only integers, slices, ellipsis and None make a basic selection")
@@ -326,7 +326,7 @@ _PLAIN_TYPES = frozenset((int, slice, type(None), EllipsisType))
 def _select_plain(key: Any, shape: Shape) -> Selection | None:
     """Normalise the everyday key in one pass: int, slice, None and ``...``; else None."""
     items = key if isinstance(key, tuple) else (key,)
-    spare = len(shape)
+    ellipsis_axes = len(shape)
     ellipses = 0
     for item in items:
         if type(item) not in _PLAIN_TYPES:
@@ -334,8 +334,8 @@ def _select_plain(key: Any, shape: Shape) -> Selection | None:
         if item is Ellipsis:
             ellipses += 1
         elif item is not None:
-            spare -= 1
-    if spare < 0 or ellipses > 1:
+            ellipsis_axes -= 1
+    if ellipsis_axes < 0 or ellipses > 1:
         return None  # the general way names the fault
     axes: list[AxisSelection] = []
     out_axes: list[int | None] = []
@@ -347,7 +347,7 @@ def _select_plain(key: Any, shape: Shape) -> Selection | None:
         if item is None:
             result.append(1)
         elif item is Ellipsis:
-            for size in shape[axis : axis + spare]:
+            for size in shape[axis : axis + ellipsis_axes]:
                 axes.append((0, 1, size))
                 out_axes.append(len(buffer))
                 buffer.append(size)
@@ -368,14 +368,21 @@ def _select_plain(key: Any, shape: Shape) -> Selection | None:
 def _combine(parts: list[Term], shape: Shape, *, joint_first: bool) -> Selection:
     """Normalise terms whose index arrays are broadcast together."""
     plan = _Plan(shape)
-    walking = [n for n, term in enumerate(parts) if isinstance(term, (Integer, Array, Mask))]
-    joint = _broadcast_arrays([parts[n] for n in walking], shape)
-    neighbours = bool(walking) and walking[-1] - walking[0] == len(walking) - 1
-    place = walking[0] if joint is not None and neighbours and not joint_first else -1
-    if joint is not None and place < 0:
+    array_positions = [
+        n for n, term in enumerate(parts) if isinstance(term, (Integer, Array, Mask))
+    ]
+    joint = _broadcast_arrays([parts[n] for n in array_positions], shape)
+    neighbours = (
+        bool(array_positions)
+        and array_positions[-1] - array_positions[0] == len(array_positions) - 1
+    )
+    joint_position = (
+        array_positions[0] if joint is not None and neighbours and not joint_first else -1
+    )
+    if joint is not None and joint_position < 0:
         joint.put(plan)
     for n, term in enumerate(parts):
-        if joint is not None and n == place:
+        if joint is not None and n == joint_position:
             joint.put(plan)
         if not isinstance(term, (Array, Mask)):
             plan.add_term(term)
@@ -399,11 +406,11 @@ class _JointArrays:
             plan.put(axis, None if buffer_axis is None else first + buffer_axis, selection)
 
 
-def _broadcast_arrays(walking: list[Term], shape: Shape) -> _JointArrays | None:
+def _broadcast_arrays(index_terms: list[Term], shape: Shape) -> _JointArrays | None:
     """Broadcast the index arrays of a key; None if there are none."""
     arrays: dict[int, npt.NDArray[Any]] = {}
     shapes: list[Shape] = []
-    for term in walking:
+    for term in index_terms:
         if isinstance(term, Array):
             arrays[term.axis] = term.values
             shapes.append(term.values.shape)
@@ -414,17 +421,17 @@ def _broadcast_arrays(walking: list[Term], shape: Shape) -> _JointArrays | None:
     if not shapes:
         return None
     try:
-        together = np.broadcast_shapes(*shapes)
+        joint_shape = np.broadcast_shapes(*shapes)
     except ValueError as error:
         listed = " ".join(map(str, shapes))
         raise SelectionError(
             f"the index arrays cannot be broadcast together: shapes {listed}"
         ) from error
-    count = prod(together)
+    count = prod(joint_shape)
     if count == 0:  # NumPy does not look at the indices then
         none = _freeze(np.empty(0, np.int64))
         walk: AxisSelection = (none,) if len(arrays) > 1 else (0, 1, 0)
-        return _JointArrays(together, (0,), dict.fromkeys(arrays, (0, walk)))
+        return _JointArrays(joint_shape, (0,), dict.fromkeys(arrays, (0, walk)))
     constant: dict[int, tuple[int | None, AxisSelection]] = {}
     varying: dict[int, npt.NDArray[Any]] = {}
     for axis, values in arrays.items():
@@ -432,33 +439,37 @@ def _broadcast_arrays(walking: list[Term], shape: Shape) -> _JointArrays | None:
             constant[axis] = None, (wrap_integer(int(values.flat[0]), axis, shape[axis]), 1, 1)
         else:
             varying[axis] = values
-    apart = _find_independent_axes(varying, len(together))
-    if apart is not None:
-        lists_apart = {axis: index_list(varying[axis], axis, shape[axis]) for axis in apart}
-        walks = {axis: (n, _to_range(lists_apart[axis])) for n, axis in enumerate(apart)}
-        sizes = tuple(indices.size for indices in lists_apart.values())
-        return _JointArrays(together, sizes, constant | walks)
+    independent = _find_independent_axes(varying, len(joint_shape))
+    if independent is not None:
+        lists_by_axis = {axis: index_list(varying[axis], axis, shape[axis]) for axis in independent}
+        walks = {axis: (n, _to_range(lists_by_axis[axis])) for n, axis in enumerate(independent)}
+        sizes = tuple(indices.size for indices in lists_by_axis.values())
+        return _JointArrays(joint_shape, sizes, constant | walks)
     tied = {
         axis: (
             0,
-            (_freeze(np.broadcast_to(_check_indices(values, axis, shape), together).reshape(-1)),),
+            (
+                _freeze(
+                    np.broadcast_to(_check_indices(values, axis, shape), joint_shape).reshape(-1)
+                ),
+            ),
         )
         for axis, values in varying.items()
     }
-    return _JointArrays(together, (count,), constant | tied)
+    return _JointArrays(joint_shape, (count,), constant | tied)
 
 
 def _find_independent_axes(arrays: dict[int, npt.NDArray[Any]], rank: int) -> list[int] | None:
     """Return the axes in the order of the dimensions they vary along, if none shares one."""
     owners: list[int] = []
     for dimension in range(-rank, 0):
-        here = [
+        varying = [
             axis for axis, a in arrays.items() if a.ndim >= -dimension and a.shape[dimension] != 1
         ]
-        if len(here) > 1:
+        if len(varying) > 1:
             return None
-        if here and here != owners[-1:]:
-            owners += here
+        if varying and varying != owners[-1:]:
+            owners += varying
     # An array that comes twice varies along dimensions with another's in between.
     return owners if len(set(owners)) == len(owners) else None
 
@@ -469,9 +480,9 @@ def _check_indices(values: npt.NDArray[Any], axis: int, shape: Shape) -> npt.NDA
 
 def _freeze(indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Freeze a list that is ours and in bounds."""
-    found = np.ascontiguousarray(indices, dtype=np.int64)
-    found.flags.writeable = False
-    return found
+    frozen = np.ascontiguousarray(indices, dtype=np.int64)
+    frozen.flags.writeable = False
+    return frozen
 
 
 def _to_range(indices: npt.NDArray[np.int64]) -> AxisSelection:

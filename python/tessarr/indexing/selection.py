@@ -140,10 +140,10 @@ class Selection(NamedTuple):
 
     def _reorder(self, buffer: npt.NDArray[Any], order: tuple[int, ...]) -> npt.NDArray[Any]:
         lengths = [self.shape[k] if k in order else 1 for k in self._list_axes()]
-        placed = buffer.reshape(lengths).transpose(np.argsort(self._list_axes()))
-        if placed.shape == self.shape:
-            return placed
-        return np.broadcast_to(placed, self.shape).copy()
+        reordered = buffer.reshape(lengths).transpose(np.argsort(self._list_axes()))
+        if reordered.shape == self.shape:
+            return reordered
+        return np.broadcast_to(reordered, self.shape).copy()
 
     def _list_axes(self) -> tuple[int, ...]:
         order = self.order or ()

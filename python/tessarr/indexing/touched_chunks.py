@@ -50,16 +50,16 @@ def find_touched_cells(axes: Sequence[AxisSelection], cuts: Sequence[Cuts]) -> I
         else:
             joint.append(axis)
             columns.append(_find_cells(chosen[0], cut))
-    together: list[list[int]] = [[]]
+    joint_cells: list[list[int]] = [[]]
     if columns:
-        together = np.unique(np.stack(columns, 1), axis=0).tolist()
+        joint_cells = np.unique(np.stack(columns, 1), axis=0).tolist()
     cell = [0] * len(cuts)
-    for of_joint in together:
-        for axis, place in zip(joint, of_joint, strict=True):
-            cell[axis] = place
-        for others in product(*(places for _, places in single)):
-            for (axis, _), place in zip(single, others, strict=True):
-                cell[axis] = place
+    for joint_cell in joint_cells:
+        for axis, position in zip(joint, joint_cell, strict=True):
+            cell[axis] = position
+        for others in product(*(positions for _, positions in single)):
+            for (axis, _), position in zip(single, others, strict=True):
+                cell[axis] = position
             yield tuple(cell)
 
 
@@ -75,4 +75,4 @@ def _find_cells_of_range(chosen: Range, cut: Cuts) -> Sequence[int]:
     if abs(step) <= cut.distinct[-1]:  # no chunk between is left out
         first, last = sorted((cut.cell(start), cut.cell(last)))
         return range(first, last + 1)
-    return sorted({cut.cell(start + step * place) for place in range(count)})
+    return sorted({cut.cell(start + step * position) for position in range(count)})

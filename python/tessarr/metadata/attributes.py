@@ -78,14 +78,14 @@ def read_user_attributes(
     changed = {name: value for name, value in new.items() if old.get(name, new) is not value}
     tokens: list[tuple[str, float]] = []
 
-    def complain(loc: str, message: str) -> None:
+    def report_problem(loc: str, message: str) -> None:
         problems.add(f"attributes{loc}", message)
 
-    def note(loc: str, value: float) -> None:
+    def collect_token(loc: str, value: float) -> None:
         tokens.append((loc, value))
 
     before = len(problems)
-    plain: Any = json.to_plain(changed, "", complain, note_non_finite=note)
+    plain: Any = json.to_plain(changed, "", report_problem, note_non_finite=collect_token)
     if tokens:
         _check_tokens(tokens, old, problems, warn=len(problems) == before)
     return {name: plain.get(name, value) for name, value in new.items()}
@@ -111,8 +111,8 @@ def _check_tokens(
     policy = current().nan_attributes
     if policy == "refuse":
         for loc, value in tokens:
-            what = f"JSON has no {value}, and the option nan_attributes is 'refuse'"
-            problems.add(f"attributes{loc}", f"{what}: use None or a string")
+            message = f"JSON has no {value}, and the option nan_attributes is 'refuse'"
+            problems.add(f"attributes{loc}", f"{message}: use None or a string")
     if policy != "warn" or not warn:
         return
     names = dict.fromkeys(

@@ -189,34 +189,36 @@ class _ArrayBuilder:
             if error.extension is None:
                 self.problems.add(name, str(error), error.kind)
             else:
-                what = error.kind.removeprefix("unsupported_").replace("_", " ")
+                message = error.kind.removeprefix("unsupported_").replace("_", " ")
                 hint = str(error).partition("is not supported")[2]
-                self.problems.unsupported(name, what, error.extension, kind=error.kind, hint=hint)
+                self.problems.unsupported(
+                    name, message, error.extension, kind=error.kind, hint=hint
+                )
         except (ValueError, TypeError) as error:
             self.problems.add(name, str(error))
         return None
 
-    def read_object_codec(self, given: Any, others: Iterable[Any]) -> None:
+    def read_object_codec(self, codec_like: Any, others: Iterable[Any]) -> None:
         """Find the codec that says what objects are, wherever it was given."""
-        if given is not None:
-            codec = self.attempt("object_codec", lambda: to_codec(given))
+        if codec_like is not None:
+            codec = self.attempt("object_codec", lambda: to_codec(codec_like))
             if codec is not None and codec.object_type() is None:
-                what = f"codec {codec.label!r} does not make bytes of objects"
-                self.problems.add("object_codec", what, "mismatch")
+                message = f"codec {codec.label!r} does not make bytes of objects"
+                self.problems.add("object_codec", message, "mismatch")
             self.object_codec = codec
             return
         for values in others:
             if self.object_codec is None and not is_auto(values):
                 with suppress(ValueError, TypeError, UnsupportedError):  # told where it is read
                     codecs = [to_codec(value) for value in to_list(values)]
-                    takes = (codec for codec in codecs if codec.object_type() is not None)
-                    self.object_codec = next(takes, None)
+                    candidates = (codec for codec in codecs if codec.object_type() is not None)
+                    self.object_codec = next(candidates, None)
 
     def _choose_data_type(self, type_like: Any) -> DataType:
-        found = None
+        data_type = None
         if self.object_codec is not None and _is_object(type_like):
-            found = self.object_codec.object_type()
-        return (found or dtype.to_data_type(type_like)).in_format(self.zarr_format)
+            data_type = self.object_codec.object_type()
+        return (data_type or dtype.to_data_type(type_like)).in_format(self.zarr_format)
 
     def read_elements(self, shape: Any, type_like: Any, fill_value: Any) -> None:
         self.shape = self.attempt("shape", lambda: chunk_shape.normalize_shape(shape))
@@ -258,8 +260,8 @@ class _ArrayBuilder:
         if not is_auto(filters):
             self.arrays = self._read_for("filters", to_list(filters))
         if not is_auto(serializer):
-            found: Any = self._read_for("serializer", [serializer])
-            self.serializer = found[0] if found else None
+            codecs_read: Any = self._read_for("serializer", [serializer])
+            self.serializer = codecs_read[0] if codecs_read else None
         if is_auto(compressors):
             self.rest = list(default_codecs(self.data_type)) if self.data_type else []
         else:
@@ -267,15 +269,15 @@ class _ArrayBuilder:
 
     def _read_for(self, argument: str, values: list[CodecLike]) -> list[Codec]:
         """Return the codecs that an argument takes, and note the others: they have another one."""
-        found: list[Codec] = []
+        codecs: list[Codec] = []
         for value in values:
             misplaced = _misplaced_reason(argument, find_codec_class(value), self.zarr_format)
             if misplaced:
                 self.problems.add(argument, misplaced, "mismatch")
                 continue
             codec = self.attempt(argument, lambda value=value: to_codec(value))  # type: ignore[misc]
-            found += [] if codec is None else [codec]
-        return found
+            codecs += [] if codec is None else [codec]
+        return codecs
 
     def read_chunks(self, chunks: Any, shards: Any) -> None:
         if self.shape is None or self.data_type is None:
@@ -288,8 +290,8 @@ class _ArrayBuilder:
             if self.zarr_format == 2 and self.grid is not None:
                 self.grid = self.grid.regular()
                 if self.grid is None:
-                    what = "format 2 has chunks of one shape only"
-                    self.problems.add("chunks", what, "mismatch")
+                    message = "format 2 has chunks of one shape only"
+                    self.problems.add("chunks", message, "mismatch")
             return
         if self.zarr_format == 2:
             self.problems.add("shards", "format 2 has no shards", "mismatch")
@@ -308,19 +310,19 @@ class _ArrayBuilder:
                 lengths = chunk_shape.guess_shard_shape(shape, self.subchunks, item_bytes)
                 self.grid = RegularGrid(lengths)
             return
-        asked = self.attempt("shards", lambda: chunk_grid_choice.choose_grid(shards, shape, 1))
-        if asked is None:
+        shard_grid = self.attempt("shards", lambda: chunk_grid_choice.choose_grid(shards, shape, 1))
+        if shard_grid is None:
             return
         self.subchunks = parts = self.attempt(
             "chunks",
-            lambda: chunk_grid_choice.choose_subchunk_shape(chunks, shape, asked, item_bytes),
+            lambda: chunk_grid_choice.choose_subchunk_shape(chunks, shape, shard_grid, item_bytes),
         )
         if parts is None:
             return
-        self.grid = chunk_grid_choice.round_up_grid(asked, shards, parts)
+        self.grid = chunk_grid_choice.round_up_grid(shard_grid, shards, parts)
         if not chunk_grid_choice.is_divided_by(parts, self.grid):
-            what = f"chunks {parts} do not divide shards {self.grid.lengths(shape)}"
-            self.problems.add("shards", what, "mismatch")
+            message = f"chunks {parts} do not divide shards {self.grid.lengths(shape)}"
+            self.problems.add("shards", message, "mismatch")
 
     def read_keys(self, encoding: Any, separator: Separator | None) -> None:
         if separator not in (None, ".", "/"):
@@ -333,14 +335,14 @@ class _ArrayBuilder:
         self.encoding = self.attempt("chunk_key_encoding", lambda: _to_key_encoding(encoding))
         if self.zarr_format == 2:
             if self.encoding is not None and not isinstance(self.encoding, V2Keys):
-                what = 'the keys of format 2 are those of "v2"'
-                self.problems.add("chunk_key_encoding", what, "mismatch")
+                message = 'the keys of format 2 are those of "v2"'
+                self.problems.add("chunk_key_encoding", message, "mismatch")
             elif separator not in (None, getattr(self.encoding, "separator", None)):
-                what = f"{separator!r} is not that of chunk_key_encoding"
-                self.problems.add("dimension_separator", what, "mismatch")
+                message = f"{separator!r} is not that of chunk_key_encoding"
+                self.problems.add("dimension_separator", message, "mismatch")
         elif separator is not None:
-            what = "cannot be given together with chunk_key_encoding"
-            self.problems.add("dimension_separator", what, "mismatch")
+            message = "cannot be given together with chunk_key_encoding"
+            self.problems.add("dimension_separator", message, "mismatch")
 
     def read_names(self, names: Sequence[str | None] | None) -> None:
         if names is None:
@@ -350,18 +352,18 @@ class _ArrayBuilder:
         elif isinstance(names, str) or not all(n is None or isinstance(n, str) for n in names):
             self.problems.add("dimension_names", f"{names!r} is not a sequence of str or None")
         elif self.shape is not None and len(names) != len(self.shape):
-            what = f"{len(names)} names for an array of {len(self.shape)} dimensions"
-            self.problems.add("dimension_names", what, "mismatch")
+            message = f"{len(names)} names for an array of {len(self.shape)} dimensions"
+            self.problems.add("dimension_names", message, "mismatch")
         else:
             self.names = tuple(names)
 
     def read_transformers(self, transformers: Any) -> None:
-        given = to_list(transformers)
-        if self.zarr_format == 2 and given:
-            what = "format 2 has no storage transformers"
-            self.problems.add("storage_transformers", what, "mismatch")
+        values = to_list(transformers)
+        if self.zarr_format == 2 and values:
+            message = "format 2 has no storage transformers"
+            self.problems.add("storage_transformers", message, "mismatch")
             return
-        read = self.attempt("storage_transformers", lambda: [_to_transformer(t) for t in given])
+        read = self.attempt("storage_transformers", lambda: [_to_transformer(t) for t in values])
         self.transformers = tuple(read or ())
 
     def build(self, *, fortran: bool, attributes: JSONObject) -> ArrayMeta | None:
@@ -431,8 +433,8 @@ class _ArrayBuilder:
             chain = Chain((Transpose("F"), *chain.codecs))
         if self.subchunks is not None:
             if isinstance(chain.array_bytes, ShardingIndexed):
-                what = "cannot be given together with the codec sharding_indexed"
-                self.problems.add("shards", what, "mismatch")
+                message = "cannot be given together with the codec sharding_indexed"
+                self.problems.add("shards", message, "mismatch")
             parts, inner, location = self.subchunks, chain, self.index_location
             sharding = self.attempt(
                 "shards", lambda: ShardingIndexed(parts, inner, index_location=location)
@@ -450,13 +452,15 @@ class _ArrayBuilder:
         serializer = [] if self.serializer is None else [self.serializer]
         for codec in serializer:
             self._take_endian(codec)
-        makes_bytes: list[Codec] = [c for c in serializer if not isinstance(c, Bytes)]
+        serializers: list[Codec] = [c for c in serializer if not isinstance(c, Bytes)]
         arrays = self.arrays
-        if self.data_type.elements is not None and not makes_bytes:
-            given = any(codec.object_type() is not None for codec in arrays)
+        if self.data_type.elements is not None and not serializers:
+            has_object_codec = any(codec.object_type() is not None for codec in arrays)
             # What makes bytes, or numbers, of the elements goes first, as numcodecs' filters do.
-            arrays = arrays if given else [self.object_codec or self._serializer(), *arrays]
-        codecs = [*arrays, *makes_bytes, *self.rest]
+            arrays = (
+                arrays if has_object_codec else [self.object_codec or self._serializer(), *arrays]
+            )
+        codecs = [*arrays, *serializers, *self.rest]
         return codecs, codecs.pop() if self._has_compressor() else None
 
     def _has_compressor(self) -> bool:
@@ -522,13 +526,14 @@ def _misplaced_reason(argument: str, codec: type[Codec] | None, zarr_format: Zar
     """Return why a codec is not one for an argument, and for which it is; "" where it is."""
     if codec is None or not issubclass(codec, ArrayArrayCodec | ArrayBytesCodec | BytesBytesCodec):
         return ""
-    wanted, what = _ROLES[argument]
-    if issubclass(codec, wanted):
+    role_class, role_text = _ROLES[argument]
+    if issubclass(codec, role_class):
         return ""
     if zarr_format == 2 and argument != "serializer":
         return _misplaced_reason_v2(argument, codec)
     other = next(name for name, (role, _) in _ROLES.items() if issubclass(codec, role))
-    return f"codec {codec.name.removeprefix('numcodecs.')!r} is not one {what}: give it as {other}="
+    name = codec.name.removeprefix("numcodecs.")
+    return f"codec {name!r} is not one {role_text}: give it as {other}="
 
 
 def _misplaced_reason_v2(argument: str, codec: type[Codec]) -> str:
@@ -548,14 +553,14 @@ def _to_key_encoding(value: Any) -> ChunkKeyEncoding:
         return value
     if isinstance(value, tuple) and len(value) == 2:  # as zarr-python 3 has it, too
         value = {"name": value[0], "configuration": {"separator": value[1]}}
-    stated: ChunkKeyEncoding = to_extension(value, keys.find_key_encoding, "chunk key encoding")
-    return stated
+    encoding: ChunkKeyEncoding = to_extension(value, keys.find_key_encoding, "chunk key encoding")
+    return encoding
 
 
 def _to_transformer(value: Any) -> StorageTransformer:
     if isinstance(value, StorageTransformer):
         return value
-    stated: StorageTransformer = to_extension(
+    transformer: StorageTransformer = to_extension(
         value, storage_transformer.find_transformer, "storage transformer"
     )
-    return stated
+    return transformer

@@ -30,8 +30,8 @@ def choose_grid(chunks: Any, shape: Shape, item_bytes: int) -> ChunkGrid:
     if isinstance(chunks, ChunkGrid):
         return chunks
     if isinstance(chunks, Mapping):
-        stated: ChunkGrid = to_extension(chunks, chunk_grid.find_grid, "chunk grid")
-        return stated
+        grid: ChunkGrid = to_extension(chunks, chunk_grid.find_grid, "chunk grid")
+        return grid
     return chunk_grid.grid_from_lengths(chunk_shape.chunk_lengths(chunks, shape, item_bytes))
 
 

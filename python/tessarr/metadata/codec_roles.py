@@ -47,12 +47,14 @@ def find_codec_roles(meta: ArrayMeta) -> CodecRoles:
     (Zstd(level=0, checksum=False),)
     """
     chain = meta.codecs
-    around: list[Codec] = []
+    shard_codecs: list[Codec] = []
     while isinstance(chain.array_bytes, ShardingIndexed):
-        around += [*chain.array_array, *chain.bytes_bytes]
+        shard_codecs += [*chain.array_array, *chain.bytes_bytes]
         chain = chain.array_bytes.codecs
     if meta.zarr_format == 3:
-        return CodecRoles(chain.array_array, chain.array_bytes, chain.bytes_bytes, tuple(around))
+        return CodecRoles(
+            chain.array_array, chain.array_bytes, chain.bytes_bytes, tuple(shard_codecs)
+        )
     # Order F, which goes first, is no filter, and ``bytes`` is not stated.
     arrays = chain.array_array[meta.order == "F" :]
     objects = () if isinstance(chain.array_bytes, Bytes) else (chain.array_bytes,)

@@ -90,74 +90,76 @@ def convert_metadata(meta: ArrayMeta | GroupMeta, path: str, to: ZarrFormat) -> 
     >>> [str(p) for p in convert_metadata(GroupMeta(2), "...", 3).problems.found]
     ["path '...' is not allowed: '...' is not a name"]
     """
-    found = Conversion()
+    conversion = Conversion()
     try:
         if node_paths.normalize_path(path, to) != path:
-            found.add_problem("", f"path {path!r} means another node in format {to}")
+            conversion.add_problem("", f"path {path!r} means another node in format {to}")
     except ArgumentError as error:
-        found.add_problem("", str(error))
+        conversion.add_problem("", str(error))
     if to == 3 and node_paths.find_reserved_names(path):
         name = node_paths.find_reserved_names(path)[0]
-        found.notes.append(f"format 3 reserves names that begin with '__', such as {name!r}")
+        conversion.notes.append(f"format 3 reserves names that begin with '__', such as {name!r}")
     with allow_copied_tokens():
         problems = Problems()
         read_user_attributes(meta.attributes, problems)
-        found.problems.take(problems, {"attributes": "/attributes"})
-    _report_extra(meta, found)
+        conversion.problems.add_translated(problems, {"attributes": "/attributes"})
+    _report_extra(meta, conversion)
     if isinstance(meta, GroupMeta):
         new: ArrayMeta | GroupMeta = GroupMeta(to, meta.attributes)
     elif meta.is_v1 and to == 2:
         new = replace(meta, is_v1=False)
     else:
-        built = _convert_to_v3(meta, found) if to == 3 else _convert_to_v2(meta, found)
-        if built is None or len(found.problems):
-            return found
+        built = _convert_to_v3(meta, conversion) if to == 3 else _convert_to_v2(meta, conversion)
+        if built is None or len(conversion.problems):
+            return conversion
         new = built
-    if not len(found.problems):
-        found.meta = new
-        _check_result(found, path)
-    return found
+    if not len(conversion.problems):
+        conversion.meta = new
+        _check_result(conversion, path)
+    return conversion
 
 
-def _report_extra(meta: ArrayMeta | GroupMeta, found: Conversion) -> None:
+def _report_extra(meta: ArrayMeta | GroupMeta, conversion: Conversion) -> None:
     extra = {name for name in meta.extra if name != "consolidated_metadata"}
     if extra:
         names = ", ".join(map(describe, sorted(extra)))
-        found.notes.append(f"members that mean nothing in the new format are left out: {names}")
+        conversion.notes.append(
+            f"members that mean nothing in the new format are left out: {names}"
+        )
     for i, transformer in enumerate(getattr(meta, "storage_transformers", ())):
         if isinstance(transformer, IgnoredTransformer):
-            found.notes.append("a storage transformer that need not be understood is left out")
+            conversion.notes.append("a storage transformer that need not be understood is left out")
         else:
             what = f"format 2 has no storage transformer {transformer.name!r}"
-            found.add_problem(pointer("/storage_transformers", i), what)
+            conversion.add_problem(pointer("/storage_transformers", i), what)
 
 
-def _check_result(found: Conversion, path: str) -> None:
+def _check_result(conversion: Conversion, path: str) -> None:
     """Read what would be written, so that nothing is stored that means something else."""
-    new = found.meta
+    new = conversion.meta
     if not isinstance(new, ArrayMeta):
         return
-    documents = found.documents
-    again: ArrayMeta | GroupMeta
+    documents = conversion.documents
+    reread: ArrayMeta | GroupMeta
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if v3.DOCUMENT in documents:
-                again = v3.parse(documents[v3.DOCUMENT], where=path)
+                reread = v3.parse(documents[v3.DOCUMENT], where=path)
             else:
-                again = v2.parse_array(documents[v2.ARRAY], None, where=path)
+                reread = v2.parse_array(documents[v2.ARRAY], None, where=path)
     except (MetadataError, UnsupportedError) as error:
-        found.add_problem("", str(error))
+        conversion.add_problem("", str(error))
     else:
-        assert isinstance(again, ArrayMeta)
+        assert isinstance(reread, ArrayMeta)
         # A name may be that of different codecs in the two formats.
-        other = [type(codec) for codec in again.codecs.codecs]
+        other = [type(codec) for codec in reread.codecs.codecs]
         if [type(codec) for codec in new.codecs.codecs] != other:
-            found.add_problem(
+            conversion.add_problem(
                 "/codecs", f"format {new.zarr_format} has other codecs of these names"
             )
-    if len(found.problems):
-        found.meta = None
+    if len(conversion.problems):
+        conversion.meta = None
 
 
 def convert_dimension_names(
@@ -195,40 +197,40 @@ def _complete_names(meta: ArrayMeta) -> list[str] | None:
 # To format 3
 
 
-def _convert_to_v3(meta: ArrayMeta, found: Conversion) -> ArrayMeta | None:
+def _convert_to_v3(meta: ArrayMeta, conversion: Conversion) -> ArrayMeta | None:
     data_type = meta.data_type
     order = _find_byte_order(data_type)
     if order == "mixed":
-        found.add_problem("/dtype", "the fields of a record have one byte order in format 3")
+        conversion.add_problem("/dtype", "the fields of a record have one byte order in format 3")
     refusal = data_type.refusal(3)
     if refusal is not None:
-        found.add_problem("/dtype", refusal)
+        conversion.add_problem("/dtype", refusal)
     codecs: list[Codec] = []
     elements = data_type
     for codec, loc in _locate_codecs_v2(meta):
         if not _has_codec(codec, 3):
-            found.add_problem(loc, f"format 3 has no codec {codec.label!r}")
+            conversion.add_problem(loc, f"format 3 has no codec {codec.label!r}")
         elif isinstance(codec, ItemFilter):
-            elements = _apply_filter(codec, elements, loc, found)
+            elements = _apply_filter(codec, elements, loc, conversion)
             order = _find_byte_order(elements)
             codecs.append(codec.ordered("little"))
         elif isinstance(codec, Bytes):
             codecs.append(Bytes(None if order == "mixed" else order))
         elif order == "big" and codec.kind == "array_bytes":
-            found.add_problem(loc, f"codec {codec.label!r} and big-endian elements")
+            conversion.add_problem(loc, f"codec {codec.label!r} and big-endian elements")
         elif not (isinstance(codec, Transpose) and meta.rank < 2):
             codecs.append(codec)
-    if len(found.problems):
+    if len(conversion.problems):
         return None
     native = data_type.ordered("native")
     fill = meta.fill_value
     if fill is None:
         fill = native.default_fill()
         text = describe(native.fill_to_json(fill, 3))
-        found.notes.append(f"/fill_value: null, which leaves it open, becomes {text}")
+        conversion.notes.append(f"/fill_value: null, which leaves it open, becomes {text}")
     elif native != data_type:
         fill = data_type.swapped(fill).tobytes()
-    attributes, names = convert_dimension_names(meta, 3, found.notes)
+    attributes, names = convert_dimension_names(meta, 3, conversion.notes)
     new = replace(meta.chunk_spec, data_type=native)
     return ArrayMeta(
         3,
@@ -245,36 +247,38 @@ def _convert_to_v3(meta: ArrayMeta, found: Conversion) -> ArrayMeta | None:
 
 def _locate_codecs_v2(meta: ArrayMeta) -> list[tuple[Codec, str]]:
     """Return the codecs of an array of format 2, each with its place in ``.zarray``."""
-    placed: list[tuple[Codec, str]] = []
+    located: list[tuple[Codec, str]] = []
     filters = 0
     last = len(meta.codecs.codecs) - 1
     for i, codec in enumerate(meta.codecs.codecs):
         if i == 0 and meta.order == "F" and isinstance(codec, Transpose):
-            placed.append((codec, "/order"))
+            located.append((codec, "/order"))
         elif isinstance(codec, Bytes):
-            placed.append((codec, "/dtype"))
+            located.append((codec, "/dtype"))
         elif i == last and not meta.last_is_filter:
-            placed.append((codec, "/compression" if meta.is_v1 else "/compressor"))
+            located.append((codec, "/compression" if meta.is_v1 else "/compressor"))
         else:
-            placed.append((codec, pointer("/filters", filters)))
+            located.append((codec, pointer("/filters", filters)))
             filters += 1
-    return placed
+    return located
 
 
-def _apply_filter(codec: ItemFilter, elements: DataType, loc: str, found: Conversion) -> DataType:
+def _apply_filter(
+    codec: ItemFilter, elements: DataType, loc: str, conversion: Conversion
+) -> DataType:
     """Return what a filter of format 2 makes of elements.
 
     Such filters see bytes as items of their own types; in format 3 elements have no
     byte order before they become bytes, so that of the two has to be the same.
     """
-    taken, made = (dtype.to_data_type(type_) for type_ in codec.types(elements.numpy))
-    orders = _find_byte_order(elements), _find_byte_order(taken)
-    same_size = elements.unit_bytes == taken.unit_bytes
+    decoded, encoded = (dtype.to_data_type(type_) for type_ in codec.types(elements.numpy))
+    orders = _find_byte_order(elements), _find_byte_order(decoded)
+    same_size = elements.unit_bytes == decoded.unit_bytes
     if (None not in orders and orders[0] != orders[1]) or (not same_size and "big" in orders):
-        found.add_problem(
+        conversion.add_problem(
             loc, f"{codec.label!r} takes elements for such of another byte order or size"
         )
-    return made
+    return encoded
 
 
 def _find_byte_order(data_type: DataType) -> Order:
@@ -288,31 +292,31 @@ def _find_byte_order(data_type: DataType) -> Order:
 # To format 2
 
 
-def _convert_to_v2(meta: ArrayMeta, found: Conversion) -> ArrayMeta | None:
+def _convert_to_v2(meta: ArrayMeta, conversion: Conversion) -> ArrayMeta | None:
     grid = meta.chunk_grid.regular()
     if grid is None:
-        found.add_problem("/chunk_grid", "format 2 has no chunks of different lengths")
+        conversion.add_problem("/chunk_grid", "format 2 has no chunks of different lengths")
     refusal = meta.data_type.refusal(2)
     if refusal is not None:
-        found.add_problem("/data_type", refusal)
+        conversion.add_problem("/data_type", refusal)
     encoding = meta.chunk_key_encoding
     if isinstance(encoding, DefaultKeys):
         encoding = V2Keys(encoding.separator)
     elif not isinstance(encoding, V2Keys):
-        found.add_problem("/chunk_key_encoding", f"format 2 has no keys {encoding.name!r}")
+        conversion.add_problem("/chunk_key_encoding", f"format 2 has no keys {encoding.name!r}")
     serializer = meta.codecs.array_bytes
     order = serializer.endian if isinstance(serializer, Bytes) else None
     data_type = meta.data_type.ordered(order or "native")
-    chain = _convert_chain_to_v2(meta, data_type, found)
-    if chain is None or grid is None or len(found.problems):
+    chain = _convert_chain_to_v2(meta, data_type, conversion)
+    if chain is None or grid is None or len(conversion.problems):
         return None
     fill = meta.fill_value
     assert fill is not None
     if meta.data_type.storable_fill(fill, 2) != fill:
-        found.add_problem("/fill_value", "format 2 has no form for the bits of this NaN")
+        conversion.add_problem("/fill_value", "format 2 has no form for the bits of this NaN")
     names = _complete_names(meta)
     if names is not None and meta.attributes.get(_DIMENSIONS, names) != names:
-        found.add_problem("/dimension_names", f"attribute {_DIMENSIONS!r} has other names")
+        conversion.add_problem("/dimension_names", f"attribute {_DIMENSIONS!r} has other names")
     if data_type != meta.data_type:
         fill = meta.data_type.swapped(fill).tobytes()
     return ArrayMeta(
@@ -323,11 +327,13 @@ def _convert_to_v2(meta: ArrayMeta, found: Conversion) -> ArrayMeta | None:
         encoding,
         fill,
         chain,
-        convert_dimension_names(meta, 2, found.notes)[0],
+        convert_dimension_names(meta, 2, conversion.notes)[0],
     )
 
 
-def _convert_chain_to_v2(meta: ArrayMeta, data_type: DataType, found: Conversion) -> Chain | None:
+def _convert_chain_to_v2(
+    meta: ArrayMeta, data_type: DataType, conversion: Conversion
+) -> Chain | None:
     """Return the codecs, which have to be those of format 2."""
     axes = tuple(range(meta.rank))
     fortran = False
@@ -335,24 +341,24 @@ def _convert_chain_to_v2(meta: ArrayMeta, data_type: DataType, found: Conversion
     for i, codec in enumerate(meta.codecs.codecs):
         loc = pointer("/codecs", i)
         if isinstance(codec, ShardingIndexed):
-            found.add_problem(loc, "format 2 has no shards")
+            conversion.add_problem(loc, "format 2 has no shards")
         elif isinstance(codec, Transpose):
             fortran = codec.axes(meta.rank) == axes[::-1]
             if i > 0 or not (fortran or codec.axes(meta.rank) == axes):
-                found.add_problem(loc, "format 2 has no order of axes but C and F")
+                conversion.add_problem(loc, "format 2 has no order of axes but C and F")
         elif codec.kind == "ignored":
-            found.notes.append(f"{loc}: a codec that need not be understood is left out")
+            conversion.notes.append(f"{loc}: a codec that need not be understood is left out")
         elif isinstance(codec, Bytes):
             pass
         elif not _has_codec(codec, 2):
-            found.add_problem(loc, f"format 2 has no codec {codec.label!r}")
+            conversion.add_problem(loc, f"format 2 has no codec {codec.label!r}")
         elif isinstance(codec, ItemFilter):
             if codec.ordered("little") != codec:
-                found.add_problem(loc, f"{codec.label!r} has a byte order of its own")
+                conversion.add_problem(loc, f"{codec.label!r} has a byte order of its own")
             codecs.append(codec.ordered("big" if data_type.big_endian else "little"))
         else:
             codecs.append(codec)
-    if len(found.problems):
+    if len(conversion.problems):
         return None
     last = codecs.pop() if codecs and codecs[-1].kind == "bytes_bytes" else None
     chain = v2.build_chain(fortran, meta.rank, codecs, last)

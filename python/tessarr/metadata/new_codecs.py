@@ -60,17 +60,19 @@ def check_storable(
         check_storable(chain.array_bytes.codecs, inner, zarr_format, problems)
     for codec in chain.codecs:
         if isinstance(codec, Blosc) and encoded.size_bytes > MAX_BUFFER_BYTES:
-            what = f"{encoded.size_bytes} bytes are too many for blosc: at most {MAX_BUFFER_BYTES}"
-            problems.add("chunks", what, "too_large")
+            message = (
+                f"{encoded.size_bytes} bytes are too many for blosc: at most {MAX_BUFFER_BYTES}"
+            )
+            problems.add("chunks", message, "too_large")
         if zarr_format == 3 and not codec.name:
             kind, name = "unsupported_codec", codec.label
             problems.unsupported(
                 "codecs", "codec", name, kind=kind, hint=" in format 3: give zarr_format=2"
             )
         order = codec is chain.codecs[0] and _is_fortran(codec, len(spec.shape))
-        stated = codec.codec_id is not None or order or isinstance(codec, Bytes)
-        if zarr_format == 2 and not stated:
+        is_stated = codec.codec_id is not None or order or isinstance(codec, Bytes)
+        if zarr_format == 2 and not is_stated:
             other = find_codec_by_id(codec.name)
             hint = f"; what it calls so is tessarr.codecs.{other.__name__}" if other else ""
-            what = f"format 2 has no codec {codec.label!r}{hint}"
-            problems.add("codecs", what, "mismatch")
+            message = f"format 2 has no codec {codec.label!r}{hint}"
+            problems.add("codecs", message, "mismatch")

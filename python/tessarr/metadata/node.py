@@ -137,11 +137,11 @@ class ArrayMeta:
     @property
     def parts(self) -> Shape:
         """What each chunk of the grid is a multiple of: a subchunk, else a single element."""
-        one = (1,) * self.rank
+        single = (1,) * self.rank
         sharding = self.codecs.array_bytes
         if not isinstance(sharding, ShardingIndexed):
-            return one
-        return _undo_transposes(self.codecs, sharding.chunk_shape) or one
+            return single
+        return _undo_transposes(self.codecs, sharding.chunk_shape) or single
 
     @property
     def shards(self) -> ChunkLengths | None:

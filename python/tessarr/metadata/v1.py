@@ -113,7 +113,9 @@ def parse(
         if translated is not None:
             inner = Problems()
             meta = v2.read_members(Members(translated, "", inner))
-            problems.take(inner, {"/compressor": "/compression_opts", "/filters": "/compression"})
+            problems.add_translated(
+                inner, {"/compressor": "/compression_opts", "/filters": "/compression"}
+            )
     problems.check(what, path=where, key=key)
     assert meta is not None
     attributes = _parse_attributes(attrs, where)

@@ -320,29 +320,29 @@ def check_codecs(
     spec: ArraySpec, filters: list[Codec], compressor: Codec | None, problems: Problems
 ) -> None:
     """Note which filters and compressor do not fit what they are given, from chunks on."""
-    places = [pointer("/filters", i) for i in range(len(filters))]
-    given = spec
-    bytes_from: Codec | None = None
+    locs = [pointer("/filters", i) for i in range(len(filters))]
+    spec_here = spec
+    bytes_codec: Codec | None = None
     codecs = [*filters, *([] if compressor is None else [compressor])]
-    for codec, loc in zip(codecs, [*places, "/compressor"], strict=False):
+    for codec, loc in zip(codecs, [*locs, "/compressor"], strict=False):
         if isinstance(codec, BytesBytesCodec):
-            bytes_from = bytes_from or codec
-        elif bytes_from is not None:
-            what = f"codec {codec.label!r} takes an array, but {bytes_from.label!r} makes bytes"
-            problems.add(loc, what, "mismatch")
+            bytes_codec = bytes_codec or codec
+        elif bytes_codec is not None:
+            message = f"codec {codec.label!r} takes an array, but {bytes_codec.label!r} makes bytes"
+            problems.add(loc, message, "mismatch")
         elif isinstance(codec, ArrayArrayCodec | ArrayBytesCodec):
             before = len(problems)
-            if not check_elements(codec, given, loc, problems):
+            if not check_elements(codec, spec_here, loc, problems):
                 return
-            codec.check(given, loc, problems)
+            codec.check(spec_here, loc, problems)
             if len(problems) > before:
                 return
             if isinstance(codec, ArrayBytesCodec):
-                bytes_from = codec
+                bytes_codec = codec
             else:
-                given = codec.encoded(given)
-    made_bytes = any(isinstance(codec, ArrayBytesCodec) for codec in codecs)
-    if given.data_type.elements is not None and not made_bytes:
+                spec_here = codec.encoded(spec_here)
+    has_bytes_codec = any(isinstance(codec, ArrayBytesCodec) for codec in codecs)
+    if spec_here.data_type.elements is not None and not has_bytes_codec:
         problems.add("/dtype", "no filter makes bytes of the objects", "missing_member")
 
 
@@ -409,7 +409,7 @@ def split_chain(
     fortran = bool(arrays) and arrays[0] == reverse
     if fortran:
         del arrays[0]
-    makes_bytes = [] if isinstance(codecs.array_bytes, Bytes) else [codecs.array_bytes]
-    rest: list[Codec] = [*arrays, *makes_bytes, *codecs.bytes_bytes]
+    serializers = [] if isinstance(codecs.array_bytes, Bytes) else [codecs.array_bytes]
+    rest: list[Codec] = [*arrays, *serializers, *codecs.bytes_bytes]
     compressor = rest.pop() if rest and not last_is_filter else None
     return fortran, rest, compressor

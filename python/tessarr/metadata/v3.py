@@ -146,8 +146,8 @@ def _parse_array(members: Members) -> ArrayMeta | None:
     extra = _parse_extra(members)
     if shape is not None and data_type is not None and chunk_grid is not None:
         spec = ArraySpec(next(chunk_grid.shapes()), data_type, fill)
-        at = pointer("/chunk_grid/configuration", chunk_grid.lengths_member)
-        check_sizes(shape, spec, "/shape", at, problems)
+        lengths_loc = pointer("/chunk_grid/configuration", chunk_grid.lengths_member)
+        check_sizes(shape, spec, "/shape", lengths_loc, problems)
         if codecs is not None:
             check_codecs(codecs, chunk_grid, spec, "/codecs", problems)
         if codecs is not None and not len(problems):
@@ -267,8 +267,10 @@ def _parse_transformers(members: Members) -> tuple[StorageTransformer, ...]:
     if not isinstance(value, list):
         problems.add(loc, f"{describe(value)} is not a list", "wrong_type")
         return ()
-    read = [_parse_transformer(item, pointer(loc, i), problems) for i, item in enumerate(value)]
-    return tuple(found for found in read if found is not None)
+    transformers = [
+        _parse_transformer(item, pointer(loc, i), problems) for i, item in enumerate(value)
+    ]
+    return tuple(transformer for transformer in transformers if transformer is not None)
 
 
 def _parse_transformer(value: Any, loc: str, problems: Problems) -> StorageTransformer | None:
@@ -360,7 +362,7 @@ def to_json(meta: ArrayMeta | GroupMeta) -> JSONObject:
         "attributes": meta.attributes,
     }
     if meta.storage_transformers:
-        transformers = [found.to_json() for found in meta.storage_transformers]
+        transformers = [transformer.to_json() for transformer in meta.storage_transformers]
         document["storage_transformers"] = transformers
     if meta.dimension_names is not None:
         document["dimension_names"] = list(meta.dimension_names)

@@ -96,12 +96,12 @@ def cast_metadata(meta: ArrayMeta, dtype: DataTypeLike) -> ArrayMeta:
         If the elements, or what they are to be, are of any length.
     """
     data_type = _to_data_type(meta, dtype)
-    for one in (meta.data_type, data_type):
-        if one.elements is not None:
+    for current in (meta.data_type, data_type):
+        if current.elements is not None:
             raise UnsupportedError(
-                f"{one} cannot be cast as it is read: read it, and use NumPy's astype",
+                f"{current} cannot be cast as it is read: read it, and use NumPy's astype",
                 kind="unsupported_data_type",
-                extension=one.name,
+                extension=current.name,
             )
     filters: list[Codec] = [
         _Cast(meta.data_type.numpy, data_type.numpy),
@@ -123,7 +123,7 @@ class _Cast(ItemFilter):
     stored: np.dtype[Any]
     given: np.dtype[Any]
 
-    def types(self, given: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    def types(self, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
         return self.given, self.stored
 
     def native(self) -> _Cast:
@@ -195,16 +195,16 @@ def _check_bytes(meta: ArrayMeta, viewed: ArrayMeta) -> None:
     be told.
     """
     old, new = _find_innermost(meta), _find_innermost(viewed)
-    same = 0
-    for here, there in zip(
+    shared = 0
+    for old_codec, new_codec in zip(
         reversed(old[0].bytes_bytes), reversed(new[0].bytes_bytes), strict=False
     ):
-        if here != there:
+        if old_codec != new_codec:
             break
-        same += 1
+        shared += 1
     sizes = []
     for chain, specs in (old, new):
-        outer = chain.bytes_bytes[: len(chain.bytes_bytes) - same]
+        outer = chain.bytes_bytes[: len(chain.bytes_bytes) - shared]
         inner = Chain((*chain.array_array, chain.array_bytes, *outer))
         sizes.append({inner.encoded_bytes(spec) for spec in specs})
     before, after = sizes
@@ -239,25 +239,25 @@ def _replace_codecs(
 
     And whether the last of them is a filter of format 2.
     """
-    now = find_codec_roles(meta)
-    chosen = list(now.filters) if filters is None else filters
+    roles = find_codec_roles(meta)
+    chosen = list(roles.filters) if filters is None else filters
     if meta.zarr_format == 2:
-        compressor = next(iter(now.compressors), None)
+        compressor = next(iter(roles.compressors), None)
         chain = v2.build_chain(meta.order == "F", rank, list(chosen), compressor)
         return chain, bool(chosen) and compressor is None
     if not all(isinstance(codec, ArrayArrayCodec) for codec in chosen):
         raise ArgumentError("in format 3 filters are codecs from arrays to arrays")
     serializer = (
-        now.serializer if data_type is None else _choose_serializer(now.serializer, data_type)
+        roles.serializer if data_type is None else _choose_serializer(roles.serializer, data_type)
     )
-    innermost = Chain((*chosen, serializer, *now.compressors))
+    innermost = Chain((*chosen, serializer, *roles.compressors))
     return replace_innermost(meta.codecs, innermost), False
 
 
-def _choose_serializer(now: ArrayBytesCodec, data_type: DataType) -> ArrayBytesCodec:
+def _choose_serializer(serializer: ArrayBytesCodec, data_type: DataType) -> ArrayBytesCodec:
     """Return the codec that makes bytes; the byte order of format 3 is its own."""
-    if not isinstance(now, Bytes) or data_type.unit_bytes == 1:
-        return now
+    if not isinstance(serializer, Bytes) or data_type.unit_bytes == 1:
+        return serializer
     if data_type.big_endian:
         return Bytes("big")
-    return now if now.endian is not None else Bytes("little")
+    return serializer if serializer.endian is not None else Bytes("little")
