@@ -1,8 +1,8 @@
 """Complex numbers: the real part, then the imaginary part.
 
-``complex64`` and ``complex128`` (Zarr core 3.1 "Core data types", format 2 typestrings), and
-``complex_…`` of other floats (Zarr extensions). Where NumPy has no such numbers, they are
-records of ``real`` and ``imag``.
+The types are ``complex64`` and ``complex128`` (Zarr core 3.1 "Core data types", format 2
+typestrings), and ``complex_…`` of other floats (Zarr extensions). If NumPy lacks a type, results
+are records of ``real`` and ``imag``.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Complex(DataType):
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
         part = self.part
         if isinstance(part, Float):
-            # Not by the part's own rule: 0.0 is written as it is, also in format 2.
+            # Unlike the part's own rule, 0.0 stays a float in format 2.
             return [float_to_json(item, part.numpy, zarr_format) for item in self._split(fill)]
         return [part.fill_to_json(item, zarr_format) for item in self._split(fill)]
 

@@ -1,4 +1,4 @@
-"""From names and dtypes to data types: `to_data_type` what users give, `from_json` of metadata."""
+"""Conversion of names, NumPy dtypes and metadata JSON to data types."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ _ML_DTYPES: Final = {"bcomplex32": "complex_bfloat16", "complex32": "complex_flo
 _SIZES: Final = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
 _UNITS: Final = re.compile(r"\[(?:0*[1-9][0-9]{0,9})?(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")
 _FLEXIBLE: Final[dict[type | str, str]] = {str: "string", "str": "string", bytes: "bytes"}
-"""What stands for text and bytes of any length; NumPy makes types of length 0 of these."""
+"""Python types for text and bytes of any length; NumPy converts these to types of length 0."""
 _ONE_BYTE_ORDER: Final = frozenset("bSVO")  # kinds whose byte order is "|"
 
 
 DataTypeLike: TypeAlias = "DTypeLike | JSONObject | DataType"
-"""A data type, what NumPy takes for one, or what format 3 states."""
+"""A data type, a value that NumPy accepts as one, or the JSON of format 3."""
 
 
 def to_data_type(value: DataTypeLike) -> DataType:
-    """Return the data type of what a user gives for one.
+    """Convert a user's value to a data type.
 
     Parameters
     ----------
     value : dtype_like, str, dict or DataType
-        A data type, what NumPy takes for one, or what format 3 states: a name, or an
+        A data type, a value that NumPy accepts as one, or the JSON of format 3: a name, or an
         object with a name and a configuration.
 
     Raises
     ------
     ArgumentError
-        Where it is no data type.
+        If it is not a data type.
     UnsupportedError
-        Where it is one that cannot be stored.
+        If the data type cannot be stored.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def to_data_type(value: DataTypeLike) -> DataType:
 
 
 def _suggest_names(value: object) -> str:
-    """Return the end of a message that suggests data types like a misspelt one."""
+    """Return the end of a message that suggests data types with similar names."""
     from tessarr.format.suggestions import did_you_mean
 
     if isinstance(value, list):  # of fields
@@ -127,14 +127,14 @@ def _find_numpy_family(dtype: np.dtype[Any]) -> type[DataType] | None:
         return None
     if dtype.names is not None:
         return find_family("struct")
-    if dtype.isbuiltin == 2:  # another package's; its kind is no guide
+    if dtype.isbuiltin == 2:  # a type of another package, whose kind has no meaning
         name = dtype.type.__name__
         return find_family(_ML_DTYPES.get(name, name))
     return find_kind(dtype.kind)
 
 
 def from_json(value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems) -> DataType | None:
-    """Return the data type that metadata states, or None and a problem.
+    """Return the data type of its JSON in metadata; if invalid, add problems and return None.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def from_json(value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems)
     loc : str
         The JSON pointer of `value`.
     problems : Problems
-        Where faults go.
+        Collects the faults.
 
     Examples
     --------

@@ -29,13 +29,13 @@ __all__ = [
 ]
 
 NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_MAX_WHOLE: Final = 1e15  # up to which integers and floats are written alike
+_MAX_WHOLE: Final = 1e15  # format 2 writes smaller whole floats as integers
 _HEX: Final = re.compile("0x([0-9a-fA-F]+)")
 
 
 @lru_cache(256)
 def _name(dtype: np.dtype[Any]) -> str:
-    return dtype.name  # which NumPy puts together each time
+    return dtype.name  # NumPy builds the name at each access
 
 
 @register
@@ -117,7 +117,7 @@ class Float(DataType):
         value = float_to_json(fill, self.numpy, zarr_format)
         if zarr_format == 3:
             return value
-        # Format 2 has always had 0 for 0.0: the sizes in its tutorial depend on it.
+        # zarr-python 2 writes 0.0 as 0 in format 2.
         if not isinstance(value, float) or not value.is_integer() or abs(value) >= _MAX_WHOLE:
             return value
         return int(value) if value or math.copysign(1, value) > 0 else value
@@ -132,7 +132,7 @@ class Float(DataType):
 def integer_from_json(
     value: Any, limits: tuple[int, int], name: str, loc: str, problems: Problems
 ) -> int | None:
-    """Return an integer of metadata that lies within `limits`, or None and a problem."""
+    """Return an integer within `limits`; if invalid, add a problem and return None."""
     value = read_text(value, "integer", loc, problems)
     if not is_integer(value):
         problems.add(loc, f"{describe(value)} is not an integer", "wrong_type")
@@ -144,12 +144,12 @@ def integer_from_json(
 
 
 def cast_integer(value: Any, limits: tuple[int, int], name: str) -> int:
-    """Return a user's number as an integer within `limits`.
+    """Convert a user's number to an integer within `limits`.
 
     Raises
     ------
     ValueError
-        Where it is not exactly one.
+        If the number is not an integer within `limits`.
     """
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
@@ -166,10 +166,9 @@ def cast_integer(value: Any, limits: tuple[int, int], name: str) -> int:
 def float_from_json(
     value: Any, dtype: np.dtype[Any], zarr_format: ZarrFormat, loc: str, problems: Problems
 ) -> bytes | None:
-    """Return a float of metadata as the bytes of one item of `dtype`.
+    """Return a float in metadata as the bytes of one item of `dtype`.
 
-    Format 3 has a hexadecimal form besides, which is the only one that states
-    the bits of a NaN.
+    Format 3 also has a hexadecimal form, the only form with the bits of a NaN.
     """
     if isinstance(value, str):
         if value in NOT_FINITE:
@@ -197,8 +196,8 @@ def float_from_json(
 def _float_from_hex(
     digits: str, dtype: np.dtype[Any], loc: str, problems: Problems
 ) -> bytes | None:
-    # Fewer digits are refused: readers disagree whether they are the low bits
-    # of this type or the bits of a narrower one.
+    # Fewer digits are an error, because readers disagree whether they are the low bits of this
+    # type or the bits of a narrower type.
     if len(digits) != dtype.itemsize * 2:
         digit_count = dtype.itemsize * 2
         problems.add(
@@ -210,7 +209,7 @@ def _float_from_hex(
 
 
 def float_to_json(fill: bytes, dtype: np.dtype[Any], zarr_format: ZarrFormat) -> JSON:
-    """Return the bytes of one float as metadata states it."""
+    """Return the JSON of a float, which `fill` has as bytes of one item."""
     value = float(np.frombuffer(fill, dtype).item())
     if math.isfinite(value):
         return value
@@ -222,12 +221,12 @@ def float_to_json(fill: bytes, dtype: np.dtype[Any], zarr_format: ZarrFormat) ->
 
 
 def cast_float(value: Any, dtype: np.dtype[Any]) -> bytes:
-    """Return a user's number as the bytes of one float of `dtype`, rounded to nearest.
+    """Convert a user's number to the bytes of one float of `dtype`, rounded to nearest.
 
     Raises
     ------
     ValueError
-        Where it is not a number, or finite but too large.
+        If it is not a number, or if it is finite but too large.
     """
     if isinstance(value, str) and value in NOT_FINITE:
         value = NOT_FINITE[value]
@@ -251,7 +250,7 @@ def cast_float(value: Any, dtype: np.dtype[Any]) -> bytes:
 
 
 def storable_float(fill: bytes, dtype: np.dtype[Any], zarr_format: ZarrFormat) -> bytes:
-    """Return `fill`, or in format 2, which has but one NaN, the NaN that it stores."""
+    """Return the stored value of `fill`: format 2 has only one NaN."""
     if zarr_format == 2 and math.isnan(float(np.frombuffer(fill, dtype=dtype)[0])):
         return np.array(math.nan, dtype=dtype).tobytes()
     return fill

@@ -1,7 +1,7 @@
-"""Objects of format 2 that are neither text nor bytes: ``|O`` with other filters.
+"""Objects of format 2 other than text and bytes: ``|O`` with other filters.
 
-What the elements are is up to the filter: `Ragged` arrays of numbers, or whatever JSON, MessagePack
-or pickle can hold (`Objects`).
+The filter defines the elements: `Ragged` arrays of numbers, or values of JSON, MessagePack or
+pickle (`Objects`).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ Form = Literal["json", "msgpack", "pickle"]
 
 @dataclass(frozen=True, slots=True)
 class Ragged(DataType):
-    r"""Arrays of one axis and any length, whose items are of one type.
+    r"""One-dimensional arrays of any length with items of one type.
 
     Parameters
     ----------
     item : numpy.dtype
-        The type of their items.
+        The type of the items.
 
     Examples
     --------
@@ -107,12 +107,12 @@ class Ragged(DataType):
 @register
 @dataclass(frozen=True, slots=True)
 class Objects(DataType):
-    """Objects that a filter of format 2 stores together, as one document for a chunk.
+    """Objects that a filter of format 2 stores as one document for each chunk.
 
     Parameters
     ----------
     form : {"json", "msgpack", "pickle"}
-        What can hold them.
+        The form of the document.
 
     Examples
     --------
@@ -190,7 +190,7 @@ class Objects(DataType):
 
 
 def cannot_store(form: str, error: Exception) -> ArgumentError:
-    """Return the error that an object cannot be stored, as a library said."""
+    """Return the error for an object that a library cannot encode."""
     error_type = CastError if isinstance(error, TypeError) else ArgumentError
     return error_type(f"an element cannot be stored as {form}: {error}", kind="cannot_cast")
 
@@ -204,10 +204,10 @@ def _pack_json(value: Any) -> bytes:
 
 
 def plain_item(value: Any) -> Any:
-    """Return a scalar or an array of NumPy as documents can hold it."""
+    """Convert a NumPy scalar or array to plain Python values."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    if isinstance(value, int):  # MessagePack takes those of at most 64 bits
+    if isinstance(value, int):  # MessagePack has integers of at most 64 bits
         raise TypeError(f"it has an integer of {value.bit_length()} bits")
     raise TypeError(f"it has an object of type {type(value).__name__}")
 
@@ -218,7 +218,7 @@ def import_msgpack() -> Any:
     Raises
     ------
     UnsupportedError
-        ``missing_package``, where it is not installed.
+        ``missing_package``, if it is not installed.
     """
     try:
         return import_module("msgpack")
@@ -250,7 +250,7 @@ def _unpack_msgpack(data: bytes) -> Any:
     return import_msgpack().unpackb(data, raw=False, strict_map_key=False)
 
 
-# What is unpickled here was pickled in this process: only the codec is given stored bytes.
+# These functions unpickle only data that this process pickled; the codec unpickles stored bytes.
 _PACK: Final[dict[Form, Callable[[Any], bytes]]] = {
     "json": _pack_json,
     "msgpack": _pack_msgpack,

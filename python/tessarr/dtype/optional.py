@@ -1,7 +1,7 @@
-"""Elements that may be missing: ``zarrs.optional`` of format 3, which zarrs writes.
+"""Optional elements: ``zarrs.optional`` of format 3, which zarrs writes.
 
-In NumPy they are records of ``value`` and ``valid``, so that all that there is for records serves
-them: ``a["value"]``, ``a["valid"]``, and buffers that the engine fills. A missing value is zero.
+In NumPy they are records of ``value`` and ``valid``. All features of records apply, such as
+``a["value"]``, ``a["valid"]`` and buffers that the engine fills. A missing value is zero.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BOOLEAN: Final = Boolean(np.dtype(np.bool_))
 @register
 @dataclass(frozen=True, slots=True)
 class Optional(DataType):
-    r"""A value, or none.
+    r"""Values that may be missing.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Optional(DataType):
 
     @classmethod
     def of(cls, inner: DataType) -> Self:
-        """Return the type of values of `inner` that may be missing."""
+        """Return the type of optional values of `inner`."""
         return cls(np.dtype([("value", inner.numpy), ("valid", np.bool_)]), inner)
 
     @property
@@ -160,7 +160,7 @@ def _is_present(value: object) -> bool:
 
 
 def _holds_masks(items: Any) -> bool:
-    """Tell whether nested lists hold arrays with masks; single masked elements are no arrays."""
+    """Tell whether nested lists contain masked arrays; `np.ma.masked` is not one."""
     return any(
         _holds_masks(item)
         if type(item) in (list, tuple)

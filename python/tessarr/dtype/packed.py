@@ -1,4 +1,4 @@
-"""Items as base64 of their bytes, which is how format 2 states fill values of bytes."""
+"""Base64 of items: the JSON form of fill values of bytes in format 2."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["from_base64", "to_base64"]
 def from_base64(
     value: str, item_bytes: int, loc: str, problems: Problems, *, pad: bool = False
 ) -> bytes | None:
-    r"""Return the bytes of one item, or None and a problem.
+    r"""Return the bytes of one item; if invalid, add a problem and return None.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ def from_base64(
     loc : str
         The JSON pointer of `value`.
     problems : Problems
-        Where faults go.
+        Collects the faults.
     pad : bool
-        Whether fewer bytes are followed by zeros, rather than refused.
+        Whether zeros complete an item that is too short, which is a fault otherwise.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def from_base64(
 
 
 def to_base64(item: bytes) -> str:
-    """Return the bytes of one item as text.
+    """Return the base64 of one item.
 
     Examples
     --------

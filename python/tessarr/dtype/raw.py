@@ -1,7 +1,7 @@
-"""Raw bits: ``r<N>`` of format 3 and ``|V<n>`` of format 2, opaque bytes of a fixed number.
+"""Opaque items of fixed size: ``r<N>`` of format 3 and ``|V<n>`` of format 2.
 
-zarr-python calls them ``raw_bytes`` in format 3, and states fill values in base64. What was
-read under that name is written under it again.
+zarr-python calls them ``raw_bytes`` in format 3 and writes fill values in base64. A type that was
+read under this name is written under this name again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["RAW_NAME", "Raw"]
 
 RAW_NAME: Final = re.compile("r([1-9][0-9]{0,9})")
-"""The names of the family in format 3: bits, which have to be a multiple of 8."""
+"""The names of the family in format 3, with the number of bits, a multiple of 8."""
 
 
 @register
@@ -36,7 +36,7 @@ class Raw(DataType):
     numpy : numpy.dtype
         The dtype of results.
     unregistered : bool
-        Whether it has the name that zarr-python gave it in format 3.
+        Whether it has zarr-python's name in format 3.
 
     Examples
     --------

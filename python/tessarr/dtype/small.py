@@ -1,7 +1,7 @@
 """Integers and floats of few bits: ``int4``, ``bfloat16``, ``float8_e5m2`` (Zarr extensions).
 
-NumPy has them through the package ml_dtypes. Each is one byte, ``bfloat16`` two; in a type of
-less than 8 bits the upper ones mean nothing, which are zero in memory.
+The package ml_dtypes adds them to NumPy. An item has one byte; ``bfloat16`` has two. In types of
+less than 8 bits the upper bits have no meaning; they are zero in memory.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _BITS: Final = {
     "float6_e2m3fn": 6,
     "float6_e3m2fn": 6,
 }
-"""How many bits mean something, where these are not all."""
+"""The number of meaningful bits of types of less than 8 bits."""
 
 _BASE64: Final = "float4_e2m1fn"
-"""Whose fill value format 2 has as bytes, in base 64: TensorStore reads nothing else."""
+"""The type whose fill value is base64 in format 2: TensorStore reads no other form."""
 
 
 _IN_FORMAT_2: Final = (
     *("int2", "int4", "bfloat16", "float4_e2m1fn", "float8_e3m4", "float8_e4m3b11fnuz"),
     *("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
 )
-"""What TensorStore reads and writes in format 2, which has no typestrings for them."""
+"""The names that TensorStore reads and writes in format 2, which has no typestrings for them."""
 
 
 class _Small(DataType):
-    """What these integers and floats have in common."""
+    """The base class of these integers and floats."""
 
     __slots__ = ()
     v2_names = _IN_FORMAT_2
@@ -79,7 +79,7 @@ class _Small(DataType):
 
     @property
     def big_endian(self) -> bool:
-        # ml_dtypes knows the machine's byte order alone.
+        # ml_dtypes has native byte order only.
         return self.numpy.itemsize > 1 and sys.byteorder == "big"
 
     @property
@@ -195,9 +195,10 @@ class SmallFloat(_Small):
         return fill
 
     def _holds(self, number: float, fill: bytes) -> bool:
-        """Tell whether `fill` is `number`, rounded: some of these types have no NaN, no infinity
-        and no zero, or take the greatest number for all that are greater.
-        """  # noqa: D205
+        """Tell whether `fill` is `number`, rounded.
+
+        Some of these types lack NaN, infinity or zero, or saturate at their greatest number.
+        """
         item = float(np.frombuffer(fill, dtype=self.numpy)[0])
         if not math.isfinite(number):
             return math.isnan(item) if math.isnan(number) else item == number

@@ -1,8 +1,8 @@
-"""Records of named fields, one after the other without padding.
+"""Records of named fields without padding.
 
-Lists of fields of format 2 (Zarr specification 2), which may be arrays themselves and have
-each a byte order; ``struct`` of format 3 (Zarr extensions), in the byte order of the codec
-``bytes``, and its older form ``structured``, which is read and written as ``struct``.
+In format 2 (Zarr specification 2) a record is a list of fields; a field may be an array and has
+its own byte order. Format 3 (Zarr extensions) has ``struct``, in the byte order of the codec
+``bytes``, and the older form ``structured``, which Tessarr reads and writes as ``struct``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["MAX_FIELDS", "Field", "Struct"]
 _MAX_DEPTH: Final = 32
 _MAX_AXES: Final = 16
 MAX_FIELDS: Final = 65_536
-"""The most fields of a data type, those of records within it included; each takes time to open."""
+"""The maximum number of fields of a data type, with those of inner records."""
 _LEGACY: Final = "structured"
 
 
@@ -50,7 +50,7 @@ class Field:
     data_type : DataType
         Its elements.
     shape : tuple of int
-        The lengths of its axes; none for a single element.
+        The shape of the field; empty for a single element.
     """
 
     name: str
@@ -117,7 +117,7 @@ class Struct(DataType):
         if len(sizes) == 1:
             size = sizes.pop()
             return 1 if size > 1 and len(self._find_byte_orders()) > 1 else size
-        # Where each field has a byte order of its own, none applies to the record.
+        # If fields differ in byte order, no byte order applies to the record.
         return 1 if len(self._find_byte_orders()) > 1 else 0
 
     @property
@@ -129,7 +129,7 @@ class Struct(DataType):
         return any(field.data_type.stray_bits for field in self.fields)
 
     def _find_byte_orders(self) -> set[bool]:
-        """Return which byte orders occur: whether big-endian ones do, and others."""
+        """Return the byte orders of the fields: True for big-endian ones, False for others."""
         orders: set[bool] = set()
         for field in self.fields:
             inner = field.data_type
@@ -163,7 +163,7 @@ class Struct(DataType):
         return result
 
     def _locate_fields(self) -> list[tuple[slice, Field]]:
-        """Return the fields, each with its bytes in the item."""
+        """Return the fields, each with the slice of its bytes in an item."""
         ends = np.cumsum([field.item_bytes for field in self.fields]).tolist()
         starts = [0, *ends[:-1]]
         return [(slice(a, b), f) for a, b, f in zip(starts, ends, self.fields, strict=True)]
@@ -209,7 +209,7 @@ class Struct(DataType):
 
     @classmethod
     def from_v2(cls, value: list[Any], loc: str, problems: Problems) -> Self | None:
-        """Return the data type of a list of fields of format 2, or None and problems."""
+        """Return the data type of a list of fields; if invalid, add problems and return None."""
         before = len(problems)
         fields: list[Field] = []
         for item, item_loc in _read_items(value, loc, problems):
@@ -286,9 +286,10 @@ class Struct(DataType):
         return b"".join(part for part in parts if part is not None)
 
     def is_packed(self, value: Any) -> bool:
-        """Tell whether a fill value is the bytes of a record, in base64.
+        """Tell whether a fill value is the base64 of a record.
 
-        TensorStore writes that of the only field instead, which may be text like "NaN".
+        For a record of one field, TensorStore writes the fill value of the field, which may be
+        text such as "NaN".
         """
         if not isinstance(value, str):
             return False
@@ -325,7 +326,7 @@ class Struct(DataType):
         )
 
     def _split_values(self, value: Any) -> list[Any]:
-        """Return one value per field of what a user gives for a record."""
+        """Return one value per field from a user's record."""
         if isinstance(value, Mapping):
             expected = [field.name for field in self.fields]
             if set(value) != set(expected):
@@ -345,7 +346,7 @@ def _cast_field_fill(field: Field, value: Any) -> bytes:
 
 
 def _count_fields(dtype: np.dtype[Any]) -> int:
-    """Return how many fields a record has, those within them included."""
+    """Return the number of fields of a record, with those of inner records."""
     names = dtype.base.names or ()
     return len(names) + sum(_count_fields(dtype.base[name]) for name in names)
 
@@ -357,7 +358,7 @@ def _measure_depth(data_type: DataType) -> int:
 
 
 def _read_items(value: Any, loc: str, problems: Problems) -> list[tuple[Any, str]]:
-    """Return the items of a list that must not be empty, with their places."""
+    """Return the items of a non-empty list of fields, each with its JSON pointer."""
     if not isinstance(value, list):
         problems.add(loc, f"{describe(value)} is not a list of fields", "wrong_type")
         return []
@@ -370,7 +371,7 @@ def _read_items(value: Any, loc: str, problems: Problems) -> list[tuple[Any, str
 
 
 def _has_too_many(value: list[Any]) -> bool:
-    """Tell whether fields are too many, those within them included: each is a list or an object."""
+    """Tell whether a list has more than `MAX_FIELDS` fields, with those of inner records."""
     count = 0
     left: list[Any] = [value]
     while left and count <= MAX_FIELDS:
@@ -416,7 +417,7 @@ def _is_field_name(value: Any, loc: str, problems: Problems) -> bool:
 
 def _read_shape(value: Any, loc: str, problems: Problems) -> Shape | None:
     if is_integer(value):
-        value = [value]  # NumPy writes lists, but takes both
+        value = [value]  # NumPy writes lists, but accepts both
     shape = read_lengths(value, 1, loc, problems)
     if shape is not None and len(shape) > _MAX_AXES:
         problems.add(loc, f"a field has more than {_MAX_AXES} axes", "too_large")

@@ -1,7 +1,8 @@
-"""Dates and durations: counts of a unit, of 8 bytes.
+"""Dates and durations: 8-byte counts of a unit.
 
-``<M8[…]`` and ``<m8[…]`` of format 2 (Zarr specification 2), ``numpy.datetime64`` and
-``numpy.timedelta64`` of format 3 (Zarr extensions). The least count is "not a time", NaT.
+The types are ``<M8[…]`` and ``<m8[…]`` of format 2 (Zarr specification 2), and
+``numpy.datetime64`` and ``numpy.timedelta64`` of format 3 (Zarr extensions). The least count is
+NaT, "not a time".
 """
 
 from __future__ import annotations
@@ -91,14 +92,14 @@ class Temporal(DataType):
 
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
         count = int(np.frombuffer(fill, dtype=self._count)[0])
-        # The integer is what readers of format 2 have always been given.
+        # Readers of format 2 expect the integer.
         return "NaT" if count == _NAT and zarr_format == 3 else count
 
     def cast_fill(self, value: Any) -> bytes:
         if isinstance(value, np.ndarray) and value.ndim == 0:
             value = value[()]
         if isinstance(value, str) and value == "NaT":
-            return self._item(_NAT)  # NumPy would make it of a unit that it is about to drop
+            return self._item(_NAT)  # NumPy would choose another unit
         if isinstance(value, np.generic) and value.dtype.kind in "iu":
             value = int(value)
         if is_integer(value):

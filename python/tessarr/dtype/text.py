@@ -1,8 +1,8 @@
-"""Text and bytes of at most a fixed length, ended by NULs.
+"""Text and bytes of a limited length, padded with NULs.
 
-``<U…`` and ``|S…`` of format 2 (Zarr specification 2), ``fixed_length_utf32`` (Zarr extensions,
-data-types/fixed_length_utf32) and ``null_terminated_bytes`` (which zarr-python writes) of format 3.
-NULs at the end of an item are padding, and no part of its value.
+The types are ``<U…`` and ``|S…`` of format 2 (Zarr specification 2), and ``fixed_length_utf32``
+(Zarr extensions, data-types/fixed_length_utf32) and ``null_terminated_bytes`` (which zarr-python
+writes) of format 3. NULs at the end of an item are padding and not part of its value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["FixedBytes", "FixedText"]
 
 
 class _Fixed(DataType):
-    """Units of text or bytes, at most a fixed number of them."""
+    """The base class of text and bytes of a limited length."""
 
     __slots__ = ()
     expected: ClassVar[str]
@@ -71,7 +71,7 @@ class _Fixed(DataType):
     def cast_fill(self, value: Any) -> bytes:
         if isinstance(value, np.ndarray) and value.ndim == 0:
             value = value[()]
-        # A plain 0 is how `zeros` asks for it.
+        # `zeros` passes the integer 0.
         if not isinstance(value, str | bytes | bytearray | memoryview | np.generic) and value == 0:
             return self.default_fill()
         return self._item(value)
@@ -82,7 +82,7 @@ class _Fixed(DataType):
 
 @register
 class FixedText(_Fixed):
-    """Text of at most a fixed number of code points, four bytes each.
+    """Text of a limited number of code points, four bytes each.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class FixedText(_Fixed):
 
 @register
 class FixedBytes(_Fixed):
-    """Bytes of at most a fixed number.
+    """Bytes of a limited number.
 
     Examples
     --------
@@ -133,13 +133,13 @@ class FixedBytes(_Fixed):
 
     def _fill_from_string(self, value: str, loc: str, problems: Problems) -> bytes | None:
         if len(value) == 1 and value.isascii() and self.item_bytes == 1:
-            # As netCDF writes characters. Of more bytes, such text may be Base64 by chance.
+            # netCDF writes characters so. A longer text may be base64 by chance.
             problems.tolerate(loc, f"{describe(value)} is no base64, taken for the byte")
             return value.encode()
         return from_base64(value, self.item_bytes, loc, problems, pad=True)
 
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
-        # Not padded, zarr-python would take it for a longer one in format 3.
+        # Without padding, which zarr-python treats as part of the value in format 3.
         return to_base64(fill if zarr_format == 2 else fill.rstrip(b"\0"))
 
     def _item(self, value: Any) -> bytes:

@@ -1,8 +1,8 @@
-"""Elements of any length: text and bytes.
+"""Text and bytes of any length.
 
-``string`` and ``bytes`` of format 3 (Zarr extensions, data-types/string and data-types/bytes),
-and ``|O`` of format 2 with the filters ``vlen-utf8`` and ``vlen-bytes``. What an *item* is to
-other data types, the bytes of one element are here: its UTF-8, or the bytes themselves.
+The types are ``string`` and ``bytes`` of format 3 (Zarr extensions, data-types/string and
+data-types/bytes), and ``|O`` of format 2 with the filters ``vlen-utf8`` and ``vlen-bytes``. An
+item is the UTF-8 of a text, or the bytes themselves.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Text(DataType):
     r"""Text of any length.
 
     Results are arrays of NumPy's ``StringDType`` in format 3 (of ``str`` objects before NumPy 2),
-    and arrays of ``str`` objects in format 2, unless `tessarr.options` ask for one of them.
+    and arrays of ``str`` objects in format 2. The option ``text`` overrides this.
 
     Examples
     --------
@@ -65,14 +65,14 @@ class Text(DataType):
 
     @classmethod
     def from_numpy(cls, dtype: np.dtype[Any]) -> Text:
-        return cls()  # whatever stands for missing values there
+        return cls()  # the missing value of a `StringDType` is not stored
 
     def in_format(self, zarr_format: ZarrFormat) -> Self:
         modern = zarr_format == 3 and _STRING_DTYPE is not None
         return self.of_kind("string" if modern else "object")
 
     def of_kind(self, kind: str) -> Self:
-        """Return the same with results of ``StringDType`` ("string") or of objects ("object")."""
+        """Return the type with results of ``StringDType`` ("string") or of objects ("object")."""
         if kind == "string" and _STRING_DTYPE is not None:
             return replace(self, numpy=_STRING_DTYPE())
         return replace(self, numpy=OBJECT)
@@ -100,7 +100,7 @@ class Text(DataType):
     def cast_fill(self, value: Any) -> bytes:
         value = _unwrap_0d(value)
         if is_integer(value) and value == 0:
-            return b""  # as `zeros` asks for it
+            return b""  # `zeros` passes the integer 0
         return self.element(value)
 
     def element(self, value: Any) -> bytes:
@@ -155,7 +155,7 @@ class VariableBytes(DataType):
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
     ) -> bytes | None:
-        if zarr_format == 2 and is_integer(value) and value == 0:  # likewise
+        if zarr_format == 2 and is_integer(value) and value == 0:  # zarr-python 2 writes no other
             return b""
         if isinstance(value, str):
             try:

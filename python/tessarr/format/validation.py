@@ -92,19 +92,19 @@ class Problems:
         self.found.append(Problem(loc, f"{what} {name[:60]!r} is not supported{hint}", kind))
         self._extensions.append(name)
 
-    def add_translated(self, others: Problems, places: Mapping[str, str]) -> None:
+    def add_translated(self, others: Problems, locations: Mapping[str, str]) -> None:
         """Add the faults of a translation of this document.
 
         Parameters
         ----------
         others
             The faults of the translated document.
-        places
+        locations
             JSON pointers of this document by those of the translated document.
         """
         for problem in others.found:
-            start = next((place for place in places if problem.loc.startswith(place)), "")
-            loc = places.get(start, "") + problem.loc[len(start) :]
+            start = next((place for place in locations if problem.loc.startswith(place)), "")
+            loc = locations.get(start, "") + problem.loc[len(start) :]
             self.found.append(Problem(loc, problem.message, problem.kind))
         self.defects += others.defects
         self._extensions += others._extensions

@@ -1,4 +1,4 @@
-"""Metadata documents, and what they say in terms that no format owns."""
+"""Metadata documents of all formats, and their common model: `ArrayMeta` and `GroupMeta`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A user's attributes as the plain JSON that a document holds.
+"""Conversion of a user's attributes to JSON.
 
-JSON has no NaN and no infinities. Writers in Python store them in attributes as the tokens
-``NaN``, ``Infinity`` and ``-Infinity``, and so does this module; the option
-``nan_attributes`` says whether it warns, or refuses them.
+JSON lacks NaN and infinities. Like other writers in Python, this module stores them in attributes
+as the tokens ``NaN``, ``Infinity`` and ``-Infinity``. The option ``nan_attributes`` selects a
+warning, an error, or neither.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 __all__ = ["allow_copied_tokens", "normalize_attributes", "read_user_attributes"]
 
 _MAX_SHOWN: Final = 10
-"""How many attributes the warning names."""
+"""The number of attributes that the warning names."""
 
 
 def normalize_attributes(attributes: Mapping[str, Any] | None) -> JSONObject:
-    """Return a user's attributes as plain JSON.
+    """Convert a user's attributes to JSON.
 
     Raises
     ------
     NotJSONError
-        Where JSON cannot hold a value; the message names all of them.
+        If values are not JSON; the message names all of them.
 
     Warns
     -----
     TessarrWarning
-        Where there are NaN or infinities, which readers outside Python may refuse.
+        For NaN and infinities, which readers outside Python may reject.
 
     Examples
     --------
@@ -57,17 +57,17 @@ def read_user_attributes(
     problems: Problems,
     stored: Mapping[str, Any] | None = None,
 ) -> JSONObject:
-    """Return a user's attributes as plain JSON, and note what cannot be stored.
+    """Convert a user's attributes to JSON, and add problems for values that are not JSON.
 
     Parameters
     ----------
     attributes
         The attributes.
     problems
-        Where faults go.
+        Collects the faults.
     stored
-        The attributes before the change, as plain JSON. Those that did not change are not
-        converted again, and those that held NaN or infinities before cause no warning.
+        The attributes before the change, as JSON. Unchanged attributes are not converted again.
+        Attributes that contained NaN or infinities before cause no warning.
     """
     try:
         new = dict(attributes or {})
@@ -92,12 +92,12 @@ def read_user_attributes(
 
 
 def allow_copied_tokens(*, copied: bool = True) -> AbstractContextManager[object]:
-    """Return a context in which NaN and infinities cause no warning: other nodes have them already.
+    """Return a context without warnings about NaN and infinities, for attributes of other nodes.
 
     Parameters
     ----------
     copied
-        Whether the attributes are those of another node of Zarr; otherwise nothing changes.
+        Whether the attributes come from another node of Zarr; otherwise the context does nothing.
     """
     if copied and current().nan_attributes == "warn":
         return options(nan_attributes="allow")
@@ -107,7 +107,7 @@ def allow_copied_tokens(*, copied: bool = True) -> AbstractContextManager[object
 def _check_tokens(
     tokens: list[tuple[str, float]], old: Mapping[str, Any], problems: Problems, *, warn: bool
 ) -> None:
-    """Refuse NaN and infinities, or warn of them, as the option says."""
+    """Apply the option ``nan_attributes`` to NaN and infinities."""
     policy = current().nan_attributes
     if policy == "refuse":
         for loc, value in tokens:

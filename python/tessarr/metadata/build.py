@@ -1,4 +1,4 @@
-"""The metadata of a new array, from what a user asks for."""
+"""Metadata of new arrays from the keywords of `tessarr.create_array`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["AUTO", "build_array_meta", "encode_fill_value", "is_auto"]
 
 AUTO: Final = "auto"
-"""Leaves the choice to Tessarr."""
+"""The value with which Tessarr chooses a setting."""
 
 T = TypeVar("T")
 
@@ -81,9 +81,9 @@ def build_array_meta(
     Parameters
     ----------
     shape : int or sequence of int
-        Lengths of the array.
+        The shape of the array.
     dtype : dtype_like or DataType
-        Its elements.
+        The data type.
     chunks : None, bool, int, sequence of (int, None or sequence of int), or ChunkGrid
         The lengths of chunks; see `tessarr.format.chunk_shape.chunk_lengths`. If sharded,
         the subchunk shape. A grid may also be given as its JSON.
@@ -92,38 +92,38 @@ def build_array_meta(
         the whole axis. "auto" chooses; a mapping has ``shape`` and ``index_location``.
         Format 3 only.
     codecs : sequence of codecs, optional
-        All codecs, in the order of encoding; excludes the next three.
+        All codecs, in the order of encoding; excludes the next three parameters.
     compressors, filters : codec, sequence of codecs, None or "auto"
         Codecs from bytes to bytes, and from arrays to arrays (in format 2: any). None and
         an empty sequence mean none.
     serializer : codec or "auto"
         The codec from arrays to bytes. Format 3 only.
     object_codec : codec, optional
-        The codec that makes bytes of objects, which says what they are; goes first.
+        The first codec, which encodes objects and defines their data type.
     fill_value : scalar, None or "auto"
-        What was never written reads as this; by default zero. None leaves it open in format 2,
-        and is zero in format 3.
+        The value of elements that no stored chunk holds; by default zero. None means no fill
+        value in format 2, and zero in format 3.
     order : {"C", "F"}
         The layout of the elements of a chunk.
     dimension_names : sequence of (str or None), optional
         Names of the axes. Format 3 only.
     attributes : mapping, optional
-        What the user says of the array; tuples, NumPy scalars and arrays become plain JSON.
+        The attributes; tuples, NumPy scalars and arrays become JSON.
     zarr_format : {2, 3}
         The format.
     chunk_key_encoding : ChunkKeyEncoding, str, mapping or (name, separator), optional
-        How chunks are called. In format 2 only by "v2".
+        The encoding of chunk keys; "v2" in format 2.
     dimension_separator : {".", "/"}, optional
         The separator in the keys of chunks; "." in format 2 and "/" in format 3 by default.
     storage_transformers : sequence of StorageTransformer, str or mapping
-        What stands between the array and its store, from the array on. Format 3 only.
+        The storage transformers, from the array to the store. Format 3 only.
 
     Raises
     ------
     ArgumentError
-        Where arguments are not valid, alone or together; the message names all of them.
+        If arguments are invalid; the message names all of them.
     UnsupportedError
-        Where a data type or codec is not supported.
+        If a data type or codec is not supported.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def build_array_meta(
 
 @dataclass(slots=True)
 class _ArrayBuilder:
-    """What is known of the array so far. What could not be read is None, and a problem."""
+    """The parts of the metadata that are known so far; an invalid part is None, with a problem."""
 
     zarr_format: ZarrFormat
     problems: Problems = field(default_factory=Problems)
@@ -182,7 +182,7 @@ class _ArrayBuilder:
         self.problems.check_arguments("create an array")
 
     def attempt(self, name: str, read: Callable[[], T]) -> T | None:
-        """Return what `read` returns, or None and a problem with the argument `name`."""
+        """Return the result of `read`; on an error, add a problem with the argument `name`."""
         try:
             return read()
         except UnsupportedError as error:
@@ -199,7 +199,7 @@ class _ArrayBuilder:
         return None
 
     def read_object_codec(self, codec_like: Any, others: Iterable[Any]) -> None:
-        """Find the codec that says what objects are, wherever it was given."""
+        """Find the codec that defines the objects, in `object_codec` or in another argument."""
         if codec_like is not None:
             codec = self.attempt("object_codec", lambda: to_codec(codec_like))
             if codec is not None and codec.object_type() is None:
@@ -209,7 +209,7 @@ class _ArrayBuilder:
             return
         for values in others:
             if self.object_codec is None and not is_auto(values):
-                with suppress(ValueError, TypeError, UnsupportedError):  # told where it is read
+                with suppress(ValueError, TypeError, UnsupportedError):  # `read_codecs` reports it
                     codecs = [to_codec(value) for value in to_list(values)]
                     candidates = (codec for codec in codecs if codec.object_type() is not None)
                     self.object_codec = next(candidates, None)
@@ -268,7 +268,7 @@ class _ArrayBuilder:
             self.rest = self._read_for("compressors", to_list(compressors))
 
     def _read_for(self, argument: str, values: list[CodecLike]) -> list[Codec]:
-        """Return the codecs that an argument takes, and note the others: they have another one."""
+        """Return the codecs of an argument, and add a problem for each codec of another role."""
         codecs: list[Codec] = []
         for value in values:
             misplaced = _misplaced_reason(argument, find_codec_class(value), self.zarr_format)
@@ -443,7 +443,7 @@ class _ArrayBuilder:
         return chain
 
     def _codecs_v2(self) -> tuple[list[Codec], Codec | None]:
-        """Return the filters and the compressor of format 2."""
+        """Return the filters and the compressor for format 2."""
         assert self.data_type is not None
         if self.whole_chain is not None:
             self._take_endian(self.whole_chain.array_bytes)
@@ -456,7 +456,7 @@ class _ArrayBuilder:
         arrays = self.arrays
         if self.data_type.elements is not None and not serializers:
             has_object_codec = any(codec.object_type() is not None for codec in arrays)
-            # What makes bytes, or numbers, of the elements goes first, as numcodecs' filters do.
+            # The codec that encodes the elements goes first, like numcodecs' filters.
             arrays = (
                 arrays if has_object_codec else [self.object_codec or self._serializer(), *arrays]
             )
@@ -464,14 +464,14 @@ class _ArrayBuilder:
         return codecs, codecs.pop() if self._has_compressor() else None
 
     def _has_compressor(self) -> bool:
-        """Tell whether the last codec is the compressor of format 2, and not a filter."""
+        """Tell whether the last codec is the compressor of format 2 rather than a filter."""
         if self.whole_chain is None:
             return bool(self.rest)
         last = self.whole_chain.codecs[-1]
         return not isinstance(last, ArrayArrayCodec | Bytes) and last.object_type() is None
 
     def _take_endian(self, serializer: ArrayBytesCodec) -> None:
-        """Take the byte order of the codec ``bytes``, which in format 2 the data type has."""
+        """Move the byte order of the codec ``bytes`` to the data type, as format 2 requires."""
         assert self.data_type is not None
         if not isinstance(serializer, Bytes) or serializer.endian is None:
             return
@@ -481,7 +481,7 @@ class _ArrayBuilder:
 
 
 def _is_object(type_like: Any) -> bool:
-    """Tell whether a user's data type leaves open what the elements are."""
+    """Tell whether a user's data type is ``object``, which does not define the elements."""
     try:
         return not isinstance(type_like, DataType) and np.dtype(type_like) == OBJECT
     except (TypeError, ValueError):
@@ -489,17 +489,17 @@ def _is_object(type_like: Any) -> bool:
 
 
 def encode_fill_value(data_type: DataType, value: Any) -> bytes:
-    """Return the bytes of the fill value that a user means.
+    """Return a user's fill value as the bytes of one item.
 
     Raises
     ------
     ArgumentError
-        If it is none of the data type.
+        If the value does not fit the data type.
     """
     try:
         return data_type.cast_fill(value)
     except (ValueError, TypeError, OverflowError) as error:
-        # The JSON forms of format 3 are understood too: "NaN", "0x7fc00001".
+        # The JSON forms of format 3 are valid, too: "NaN", "0x7fc00001".
         if not isinstance(value, str | list | dict) or data_type.numpy.kind not in "fcV":
             raise ArgumentError(str(error), kind="cannot_cast") from error
     problems = Problems()
@@ -510,7 +510,7 @@ def encode_fill_value(data_type: DataType, value: Any) -> bytes:
 
 
 def is_auto(value: object) -> bool:
-    """Tell whether a setting is left to Tessarr."""
+    """Tell whether Tessarr chooses a setting."""
     return isinstance(value, str) and value == AUTO
 
 
@@ -519,11 +519,11 @@ _ROLES: Final[dict[str, tuple[type[Codec], str]]] = {
     "serializer": (ArrayBytesCodec, "from arrays to bytes"),
     "compressors": (BytesBytesCodec, "from bytes to bytes"),
 }
-"""The arguments for codecs: what they are, and what they do."""
+"""The arguments for codecs, with the base class and the description of their codecs."""
 
 
 def _misplaced_reason(argument: str, codec: type[Codec] | None, zarr_format: ZarrFormat) -> str:
-    """Return why a codec is not one for an argument, and for which it is; "" where it is."""
+    """Return why a codec does not fit an argument, with the right argument; "" if it fits."""
     if codec is None or not issubclass(codec, ArrayArrayCodec | ArrayBytesCodec | BytesBytesCodec):
         return ""
     role_class, role_text = _ROLES[argument]
@@ -537,7 +537,7 @@ def _misplaced_reason(argument: str, codec: type[Codec] | None, zarr_format: Zar
 
 
 def _misplaced_reason_v2(argument: str, codec: type[Codec]) -> str:
-    """Return the same for format 2, where any codec may be a filter, or the compressor."""
+    """Return the same for format 2, in which any codec may be a filter or the compressor."""
     if argument == "compressors" and codec.codec_id is None:
         return f"codec {codec.name!r} is no compressor of format 2"
     if argument == "compressors" and issubclass(codec, ElementsCodec):
@@ -551,7 +551,7 @@ def _misplaced_reason_v2(argument: str, codec: type[Codec]) -> str:
 def _to_key_encoding(value: Any) -> ChunkKeyEncoding:
     if isinstance(value, ChunkKeyEncoding):
         return value
-    if isinstance(value, tuple) and len(value) == 2:  # as zarr-python 3 has it, too
+    if isinstance(value, tuple) and len(value) == 2:  # the form of zarr-python 3
         value = {"name": value[0], "configuration": {"separator": value[1]}}
     encoding: ChunkKeyEncoding = to_extension(value, keys.find_key_encoding, "chunk key encoding")
     return encoding

@@ -1,4 +1,4 @@
-"""How a new array is cut into chunks and shards, from what a user asks for."""
+"""Chunk grids, shards and subchunks of new arrays from user input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["choose_grid", "choose_subchunk_shape", "is_divided_by", "round_up_gr
 
 
 def choose_grid(chunks: Any, shape: Shape, item_bytes: int) -> ChunkGrid:
-    """Return the grid that a user means: one, its JSON, or lengths of chunks.
+    """Return the chunk grid of user input: a grid, its JSON, or chunk lengths.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def choose_grid(chunks: Any, shape: Shape, item_bytes: int) -> ChunkGrid:
 
 
 def choose_subchunk_shape(chunks: Any, shape: Shape, shards: ChunkGrid, item_bytes: int) -> Shape:
-    """Return the shape of the subchunks of shards; where it is left open, one that divides them."""
+    """Return the subchunk shape from user input; by default one that divides the shards."""
     if not chunk_shape.is_unspecified(chunks):
         return chunk_shape.chunk_shape(chunks, shape, item_bytes)
     guess = chunk_shape.guess_chunk_shape(next(shards.shapes()), item_bytes)
@@ -47,7 +47,7 @@ def choose_subchunk_shape(chunks: Any, shape: Shape, shards: ChunkGrid, item_byt
 
 
 def round_up_grid(grid: ChunkGrid, shards: Any, parts: Shape) -> ChunkGrid:
-    """Return the grid of shards with axes that a shard takes whole made whole subchunks long."""
+    """Round up the shard lengths along axes that a single shard covers to whole subchunks."""
     whole = _find_whole_axes(shards, len(parts))
 
     def round_up(axis: int, length: Any) -> Any:
@@ -62,13 +62,13 @@ def round_up_grid(grid: ChunkGrid, shards: Any, parts: Shape) -> ChunkGrid:
 
 
 def is_divided_by(parts: Shape, grid: ChunkGrid) -> bool:
-    """Tell whether every chunk of a grid is whole parts of that shape."""
+    """Tell whether the shape `parts` divides every chunk of a grid."""
     pairs = zip(grid.cuts, parts, strict=True)
     return not any(length % part for cuts, part in pairs for length in cuts.distinct)
 
 
 def to_extension(value: Any, find: Callable[[str], Any], what: str) -> Any:
-    """Return the extension whose name or JSON a user gives.
+    """Convert a user's name or JSON to an extension.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def to_extension(value: Any, find: Callable[[str], Any], what: str) -> Any:
 
 
 def _find_whole_axes(shards: Any, rank: int) -> set[int]:
-    """Return the axes along which a shard was asked to be as long as the array."""
+    """Return the axes along which the user requested shards as long as the array."""
     if not isinstance(shards, Iterable):
         return set(range(rank)) if shards == -1 else set()
     entries = [*shards, *[None] * rank][:rank]

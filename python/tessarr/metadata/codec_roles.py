@@ -1,4 +1,4 @@
-"""What each codec of an array is for: filter, serializer, compressor, or codec of whole shards."""
+"""Roles of an array's codecs: filter, serializer, compressor, and codec of whole shards."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["CodecRoles", "find_codec_roles", "replace_innermost"]
 
 @dataclass(frozen=True, slots=True)
 class CodecRoles:
-    """The codecs of the smallest chunks by what they are for.
+    """The codecs of the innermost chunks by role.
 
     Parameters
     ----------
     filters : tuple of Codec
-        What chunks go through first. In format 2 all filters, whatever they make.
+        The codecs from arrays to arrays; in format 2 all filters.
     serializer : ArrayBytesCodec
-        What makes bytes of elements.
+        The codec from arrays to bytes.
     compressors : tuple of Codec
-        What these bytes go through; at most one in format 2.
+        The codecs from bytes to bytes; at most one in format 2.
     shard_codecs : tuple of Codec
-        What whole shards go through, beside the one that makes them of chunks.
+        The codecs of whole shards, without the sharding codec.
     """
 
     filters: tuple[Codec, ...]
@@ -37,7 +37,7 @@ class CodecRoles:
 
 
 def find_codec_roles(meta: ArrayMeta) -> CodecRoles:
-    """Return the codecs of an array by what they are for.
+    """Return the codecs of an array by role.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def find_codec_roles(meta: ArrayMeta) -> CodecRoles:
         return CodecRoles(
             chain.array_array, chain.array_bytes, chain.bytes_bytes, tuple(shard_codecs)
         )
-    # Order F, which goes first, is no filter, and ``bytes`` is not stated.
+    # Order F, the first codec, is not a filter, and documents do not contain ``bytes``.
     arrays = chain.array_array[meta.order == "F" :]
     objects = () if isinstance(chain.array_bytes, Bytes) else (chain.array_bytes,)
     codecs: tuple[Codec, ...] = (*arrays, *objects, *chain.bytes_bytes)
@@ -64,7 +64,7 @@ def find_codec_roles(meta: ArrayMeta) -> CodecRoles:
 
 
 def replace_innermost(chain: Chain, innermost: Chain) -> Chain:
-    """Return a chain, with or without shards, that does `innermost` to the smallest chunks."""
+    """Replace the codecs of the innermost chunks of a chain, with or without shards."""
     sharding = chain.array_bytes
     if not isinstance(sharding, ShardingIndexed):
         return innermost

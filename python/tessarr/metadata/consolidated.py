@@ -1,12 +1,12 @@
-"""Consolidated metadata: copies of the documents of all nodes below a group, in one place.
+"""Consolidated metadata: copies of the documents of all nodes below a group.
 
-Format 2 keeps them in a document of their own, ``.zmetadata``, under keys such as
-``foo/.zarray``; format 3 as the member ``consolidated_metadata`` of the group's
-``zarr.json``, under paths such as ``foo``. Both are conventions of the field rather
-than of the specifications, and readers without them lose nothing but time.
+Format 2 stores them in a separate document, ``.zmetadata``, under keys such as ``foo/.zarray``.
+Format 3 stores them in the member ``consolidated_metadata`` of the group's ``zarr.json``, under
+paths such as ``foo``. Both are conventions and not part of the specifications; readers may ignore
+them.
 
-The copies are read lazily: opening a group with ten thousand nodes below parses the
-one document, and each node when it is asked for.
+Tessarr reads the copies lazily: it parses the document when it opens the group, and each node on
+first access.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MEMBER: Final = "consolidated_metadata"
 """The member of format 3."""
 
 MARKS: Final = "tessarr_changes"
-"""The member that tells which nodes are being changed: their copies may be stale."""
+"""The member with marks for nodes that a writer is changing: their copies may be stale."""
 
 Documents: TypeAlias = "Mapping[str, Any]"
 """The documents of one node as JSON, by their names."""
@@ -59,16 +59,16 @@ _NAMES: Final = {2: (v2.ARRAY, v2.GROUP, v2.ATTRIBUTES), 3: (v3.DOCUMENT,)}
 
 
 class Consolidated:
-    """The nodes below a group, as the copies that it keeps state them.
+    """The nodes below a group, from its consolidated metadata.
 
     Parameters
     ----------
     root
         The path of the group.
     documents
-        The documents of its nodes, by whole path.
+        The documents of its nodes, by full path.
     name
-        The name of the document that holds the copies, if it is not the usual one.
+        The name of the document with the copies, if it is not the usual one.
 
     Examples
     --------
@@ -91,15 +91,14 @@ class Consolidated:
 
     @classmethod
     def of(cls, meta: GroupMeta, root: str, *, marked: bool = False) -> Consolidated | None:
-        """Return what the group at `root` keeps copies of, or None if it keeps none.
+        """Return the consolidated metadata of the group at `root`, or None if it has none.
 
-        Copies with a mark may be stale: they are returned only if `marked` is true.
+        Copies with a mark may be stale: the method returns them only if `marked` is true.
 
         Raises
         ------
         MetadataError
-            Where the copies are not what they should be. What is wrong with a single
-            node shows when that is asked for.
+            If the copies are invalid. Faults of a single node show on access to that node.
         """
         if meta.consolidated is None or (has_marks(meta.consolidated) and not marked):
             return None
@@ -111,13 +110,13 @@ class Consolidated:
         problems = Problems()
         what = f"{MEMBER} of {node_paths.join(root, v3.DOCUMENT)!r}"
         documents: dict[str, Documents] = {}
-        strange: list[str] = []
+        ignored: list[str] = []
         for path, document in _read_entries_v3(value, "", problems).items():
             if _is_path(path, 3):
                 documents[node_paths.join(root, path)] = {v3.DOCUMENT: document}
             else:
-                strange.append(path)
-        _report_ignored(strange, "path", problems)
+                ignored.append(path)
+        _report_ignored(ignored, "path", problems)
         problems.check(what, path=root)
         return cls(root, documents)
 
@@ -126,15 +125,15 @@ class Consolidated:
         problems = Problems()
         what = f"metadata {node_paths.join(root, ZMETADATA)!r}"
         documents: dict[str, dict[str, Any]] = {}
-        strange: list[str] = []
+        ignored: list[str] = []
         for key, document in _read_entries_v2(value, problems).items():
             path, name = node_paths.split(key)
             if name in _NAMES[2] and (not path or _is_path(path, 2)):
                 whole = node_paths.join(root, path) if path else root
                 documents.setdefault(whole, {})[name] = document
             else:
-                strange.append(key)
-        _report_ignored(strange, "document", problems)
+                ignored.append(key)
+        _report_ignored(ignored, "document", problems)
         problems.check(what, path=root)
         nodes = {path: own for path, own in documents.items() if own.keys() != {v2.ATTRIBUTES}}
         return cls(root, nodes)
@@ -146,11 +145,11 @@ class Consolidated:
         return Consolidated, (self.root, self.documents(), self.name)
 
     def covers(self, path: str) -> bool:
-        """Tell whether the node at `path` would be among these; the group itself is not."""
+        """Tell whether `path` is below the group."""
         return path.startswith(f"{self.root}/") if self.root else path != ""
 
     def documents(self) -> dict[str, Documents]:
-        """Return the documents by whole path."""
+        """Return the documents by full path."""
         return {
             path: self._documents[path] or _to_documents(node) for path, node in self._list_nodes()
         }
@@ -159,14 +158,14 @@ class Consolidated:
         return [(path, self._nodes.get(path)) for path in tuple(self._documents)]
 
     def find(self, path: str) -> ArrayMeta | GroupMeta | None:
-        """Return the metadata of the node at `path`, or None where there is none."""
-        found = self._nodes.get(path)
-        if found is None and path in self._documents:
-            found = self._nodes[path] = self._read(path)
-        return found
+        """Return the metadata of the node at `path`, or None if there is no node."""
+        meta = self._nodes.get(path)
+        if meta is None and path in self._documents:
+            meta = self._nodes[path] = self._read(path)
+        return meta
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a node at `path`, be its documents good or bad."""
+        """Tell whether a node exists at `path`, with valid or invalid documents."""
         return path in self._documents
 
     def names(self, path: str) -> list[str]:
@@ -185,23 +184,23 @@ class Consolidated:
 
     def members(self, path: str, *, max_depth: int | None = 0) -> dict[str, NodeOrError]:
         """Return what is below the group at `path`, as `tessarr.flow.walk.list_members` does."""
-        found: dict[str, NodeOrError] = {}
+        nodes: dict[str, NodeOrError] = {}
         stack = [(path, 0)]
         while stack:
             group, depth = stack.pop()
             for name in self.names(group):
                 child = node_paths.join(group, name)
                 try:
-                    meta = found[child] = self._require_node(child)
+                    meta = nodes[child] = self._require_node(child)
                 except (MetadataError, UnsupportedError) as error:
-                    found[child] = error
+                    nodes[child] = error
                     continue
                 if isinstance(meta, GroupMeta) and (max_depth is None or depth < max_depth):
                     stack.append((child, depth + 1))
-        return {child: found[child] for child in sorted(found, key=lambda child: child.split("/"))}
+        return {child: nodes[child] for child in sorted(nodes, key=lambda child: child.split("/"))}
 
     def put(self, path: str, meta: ArrayMeta | GroupMeta) -> None:
-        """Note that there is a node now, and groups above it, or that it has changed."""
+        """Add or replace a node, and add groups above it."""
         for above in node_paths.ancestors(path):
             if self.covers(above) and above not in self._documents:
                 self._nodes[above] = GroupMeta(meta.zarr_format)
@@ -211,7 +210,7 @@ class Consolidated:
         self._children = None
 
     def remove(self, path: str) -> None:
-        """Note that there is nothing any more at `path` and below."""
+        """Remove the node at `path` and all nodes below it."""
         for other in tuple(self._documents):
             if other == path or other.startswith(f"{path}/"):
                 self._documents.pop(other, None)
@@ -219,13 +218,13 @@ class Consolidated:
         self._children = None
 
     def replace_content(self, other: Consolidated) -> None:
-        """Take the place of what was known before, for all who look here."""
+        """Replace the nodes by those of `other`, for all users of this object."""
         self._documents, self._nodes, self._children = other._documents, other._nodes, None
 
     def _require_node(self, path: str) -> ArrayMeta | GroupMeta:
-        found = self.find(path)
-        assert found is not None
-        return found
+        meta = self.find(path)
+        assert meta is not None
+        return meta
 
     def _read(self, path: str) -> ArrayMeta | GroupMeta:
         try:
@@ -236,7 +235,7 @@ class Consolidated:
 
 
 def read_documents(documents: Documents, path: str) -> ArrayMeta | GroupMeta:
-    """Return what the documents of a node say that are JSON already."""
+    """Return the metadata of a node from the JSON of its documents."""
     if v3.DOCUMENT in documents:
         return v3.read(documents[v3.DOCUMENT], where=path)
     attributes: JSONObject = {}
@@ -248,7 +247,7 @@ def read_documents(documents: Documents, path: str) -> ArrayMeta | GroupMeta:
 
 
 def is_equivalent(documents: Documents, others: Documents) -> bool:
-    """Tell whether documents of nodes say the same, be it in other words.
+    """Tell whether the documents of two nodes have the same meaning.
 
     Examples
     --------
@@ -256,18 +255,18 @@ def is_equivalent(documents: Documents, others: Documents) -> bool:
     >>> is_equivalent({"zarr.json": group}, {"zarr.json": {**group, "attributes": {}}})
     True
     """
-    mine, theirs = _remove_all_copies(documents), _remove_all_copies(others)
-    if _to_text(mine) == _to_text(theirs):
+    own, foreign = _remove_all_copies(documents), _remove_all_copies(others)
+    if _to_text(own) == _to_text(foreign):
         return True
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            one, other = read_documents(mine, ""), read_documents(theirs, "")
+            first, second = read_documents(own, ""), read_documents(foreign, "")
     except (MetadataError, UnsupportedError):
         return False
-    if _to_text(one.attributes) != _to_text(other.attributes):
+    if _to_text(first.attributes) != _to_text(second.attributes):
         return False
-    return replace(one, attributes={}) == replace(other, attributes={})
+    return replace(first, attributes={}) == replace(second, attributes={})
 
 
 def _remove_all_copies(documents: Documents) -> Documents:
@@ -303,7 +302,7 @@ def _is_path(path: str, zarr_format: ZarrFormat) -> bool:
 
 
 def _read_entries_v3(value: Any, loc: str, problems: Problems) -> dict[str, Any]:
-    """Return the documents by path; those that a group below keeps for itself, too."""
+    """Return the documents by path, with those in the consolidated metadata of inner groups."""
     members = _read_object(value, loc, problems)
     if members is None:
         return {}
@@ -317,13 +316,13 @@ def _read_entries_v3(value: Any, loc: str, problems: Problems) -> dict[str, Any]
         what = f"{describe(entries)} is not an object"
         problems.add(members.at("metadata"), what, "wrong_type")
         return {}
-    found = dict(entries)
+    all_entries = dict(entries)
     for path, document in entries.items():
         own = document.get(MEMBER) if isinstance(document, dict) else None
         if isinstance(own, dict) and isinstance(own.get("metadata"), dict):
             for below, inner in own["metadata"].items():
-                found.setdefault(node_paths.join(path, below), inner)
-    return found
+                all_entries.setdefault(node_paths.join(path, below), inner)
+    return all_entries
 
 
 def _read_entries_v2(value: Any, problems: Problems) -> dict[str, Any]:
@@ -350,13 +349,13 @@ def _read_object(value: Any, loc: str, problems: Problems) -> Members | None:
 
 
 def has_copies(document: Any, zarr_format: ZarrFormat) -> bool:
-    """Tell whether a document (``.zmetadata`` or ``zarr.json``) has copies to be kept in step."""
+    """Tell whether a document (``.zmetadata`` or ``zarr.json``) contains copies."""
     inner = document.get(MEMBER) if zarr_format == 3 and isinstance(document, dict) else document
     return isinstance(inner, dict) and isinstance(inner.get("metadata"), dict)
 
 
 def remove_copies(document: JSONObject) -> JSONObject:
-    """Return a document of a node without the copies that it keeps itself."""
+    """Return the document of a node without consolidated metadata."""
     return {name: value for name, value in document.items() if name != MEMBER}
 
 
@@ -367,19 +366,18 @@ def replace_copies(
     *,
     below: str | None = None,
 ) -> JSONObject:
-    """Return a document with copies of `nodes` in the place of those that it has.
+    """Replace the copies of `nodes` in a document.
 
     Parameters
     ----------
     document
         ``.zmetadata`` (None: a new one), or the ``zarr.json`` of a group.
     zarr_format
-        Which of the two.
+        The format, 2 for ``.zmetadata``.
     nodes
-        The documents of nodes by their path relative to the group; where there are none,
-        the node is gone.
+        The documents of nodes by path relative to the group. Nodes without documents are removed.
     below
-        A path under which there is nothing any more but `nodes`.
+        A path below which all other copies are removed.
 
     Examples
     --------
@@ -412,7 +410,7 @@ def replace_copies(
 
 
 def has_marks(copies: Any) -> bool:
-    """Tell whether a node was being changed when copies were stored.
+    """Tell whether copies have marks of unfinished changes.
 
     Parameters
     ----------
@@ -423,7 +421,7 @@ def has_marks(copies: Any) -> bool:
 
 
 def read_marks(document: JSONObject, zarr_format: ZarrFormat) -> dict[str, str]:
-    """Return the paths of nodes that were being changed, by the names of the marks."""
+    """Return the paths of nodes with unfinished changes, by the names of the marks."""
     copies = document.get(MEMBER) if zarr_format == 3 else document
     marks = copies.get(MARKS) if isinstance(copies, dict) else None
     return dict(marks) if isinstance(marks, dict) else {}
@@ -432,7 +430,7 @@ def read_marks(document: JSONObject, zarr_format: ZarrFormat) -> dict[str, str]:
 def replace_marks(
     document: JSONObject, zarr_format: ZarrFormat, marks: Mapping[str, str]
 ) -> JSONObject:
-    """Return a document whose copies have other marks.
+    """Replace the marks of the copies in a document.
 
     Examples
     --------

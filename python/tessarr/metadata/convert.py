@@ -1,10 +1,10 @@
-"""Metadata in the words of another format, for the same stored chunks.
+"""Conversion of metadata to another format, for the same stored chunks.
 
-Format 3 can say nearly all that format 2 says: order F is a transpose, the byte order
-of the data type is that of the codec ``bytes``, filters and compressor are codecs, keys are
-of the encoding "v2". The reverse holds for the plain part of format 3. What has no
-equivalent is a `Problem` at its place in the source; what is said in another way, or is
-lost without changing a value, is a note.
+Format 3 can express nearly all metadata of format 2: order F is a transpose, the byte order of the
+data type becomes that of the codec ``bytes``, filters and compressor are codecs, and keys have the
+encoding "v2". The reverse holds for the basic part of format 3. Metadata without an equivalent is
+a `Problem` at its JSON path in the source. A changed form, or a loss that changes no value, is a
+note.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tessarr.types import JSONObject, ZarrFormat
 
 Order: TypeAlias = Literal["little", "big", "mixed"] | None
-"""A byte order of elements; None where they have none."""
+"""A byte order of elements; None if the byte order does not matter."""
 
 __all__ = ["Conversion", "convert_dimension_names", "convert_metadata"]
 
@@ -42,16 +42,16 @@ _DIMENSIONS: Final = "_ARRAY_DIMENSIONS"
 
 @dataclass(slots=True)
 class Conversion:
-    """What became of the metadata of one node.
+    """The result of the conversion of one node.
 
     Parameters
     ----------
     meta
         The new metadata, if there are no problems.
     problems
-        What has no equivalent.
+        Metadata without an equivalent.
     notes
-        What is said in another way, or not any more.
+        Changes of the form, and members that are left out.
     """
 
     meta: ArrayMeta | GroupMeta | None = None
@@ -60,28 +60,28 @@ class Conversion:
 
     @property
     def documents(self) -> dict[str, bytes]:
-        """The new documents by name, the one that makes the node first."""
+        """The new documents by name; the first one creates the node."""
         assert self.meta is not None
         if self.meta.zarr_format == 3:
             return {v3.DOCUMENT: v3.dump(self.meta)}
         return v2.dump(self.meta)
 
     def add_problem(self, loc: str, what: str) -> None:
-        """Note what has no equivalent."""
+        """Add a problem for metadata without an equivalent."""
         self.problems.add(loc, what, _KIND)
 
 
 def convert_metadata(meta: ArrayMeta | GroupMeta, path: str, to: ZarrFormat) -> Conversion:
-    """Return metadata in the words of format `to`.
+    """Convert metadata to format `to`.
 
     Parameters
     ----------
     meta
-        Of format 1 or 2 for `to` 3, of format 1 or 3 for `to` 2.
+        Metadata of format 1 or 2 if `to` is 3, and of format 1 or 3 if `to` is 2.
     path
-        Of the node: its names have to be allowed in the other format, too.
+        The path of the node, which must be valid in both formats.
     to
-        The format.
+        The new format.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def _report_extra(meta: ArrayMeta | GroupMeta, conversion: Conversion) -> None:
 
 
 def _check_result(conversion: Conversion, path: str) -> None:
-    """Read what would be written, so that nothing is stored that means something else."""
+    """Read the new documents again, to detect a change of their meaning."""
     new = conversion.meta
     if not isinstance(new, ArrayMeta):
         return
@@ -152,7 +152,7 @@ def _check_result(conversion: Conversion, path: str) -> None:
         conversion.add_problem("", str(error))
     else:
         assert isinstance(reread, ArrayMeta)
-        # A name may be that of different codecs in the two formats.
+        # The formats use some names for different codecs.
         other = [type(codec) for codec in reread.codecs.codecs]
         if [type(codec) for codec in new.codecs.codecs] != other:
             conversion.add_problem(
@@ -165,7 +165,7 @@ def _check_result(conversion: Conversion, path: str) -> None:
 def convert_dimension_names(
     meta: ArrayMeta, to: ZarrFormat, notes: list[str] | None = None
 ) -> tuple[JSONObject, tuple[str | None, ...] | None]:
-    """Return the attributes of an array and the names of its axes, as format `to` has them.
+    """Return the attributes and dimension names of an array for format `to`.
 
     In format 2 the names are an attribute, by the convention of xarray.
     """
@@ -189,7 +189,7 @@ def convert_dimension_names(
 
 
 def _complete_names(meta: ArrayMeta) -> list[str] | None:
-    """Return the names of the axes, if all of them have one."""
+    """Return the dimension names if all axes have one, or None."""
     names = [name for name in meta.dimension_names or () if name is not None]
     return names if meta.dimension_names and len(names) == meta.rank else None
 
@@ -246,7 +246,7 @@ def _convert_to_v3(meta: ArrayMeta, conversion: Conversion) -> ArrayMeta | None:
 
 
 def _locate_codecs_v2(meta: ArrayMeta) -> list[tuple[Codec, str]]:
-    """Return the codecs of an array of format 2, each with its place in ``.zarray``."""
+    """Return the codecs of an array of format 2, each with its JSON pointer in ``.zarray``."""
     located: list[tuple[Codec, str]] = []
     filters = 0
     last = len(meta.codecs.codecs) - 1
@@ -266,10 +266,10 @@ def _locate_codecs_v2(meta: ArrayMeta) -> list[tuple[Codec, str]]:
 def _apply_filter(
     codec: ItemFilter, elements: DataType, loc: str, conversion: Conversion
 ) -> DataType:
-    """Return what a filter of format 2 makes of elements.
+    """Return the data type of elements after a filter of format 2.
 
-    Such filters see bytes as items of their own types; in format 3 elements have no
-    byte order before they become bytes, so that of the two has to be the same.
+    Such a filter views bytes as items of its own type. In format 3 elements have no byte order
+    before the codec ``bytes``, so the byte orders of the filter and of the elements must agree.
     """
     decoded, encoded = (dtype.to_data_type(type_) for type_ in codec.types(elements.numpy))
     orders = _find_byte_order(elements), _find_byte_order(decoded)
@@ -282,7 +282,7 @@ def _apply_filter(
 
 
 def _find_byte_order(data_type: DataType) -> Order:
-    """Return the one byte order of elements; None where they have none."""
+    """Return the byte order of elements; None if it does not matter."""
     little, big = data_type.ordered("little"), data_type.ordered("big")
     if little == big:
         return None
@@ -334,7 +334,7 @@ def _convert_to_v2(meta: ArrayMeta, conversion: Conversion) -> ArrayMeta | None:
 def _convert_chain_to_v2(
     meta: ArrayMeta, data_type: DataType, conversion: Conversion
 ) -> Chain | None:
-    """Return the codecs, which have to be those of format 2."""
+    """Return the chain for format 2, and add problems for codecs that format 2 lacks."""
     axes = tuple(range(meta.rank))
     fortran = False
     codecs: list[Codec] = []
@@ -366,7 +366,7 @@ def _convert_chain_to_v2(
 
 
 def _has_codec(codec: Codec, to: ZarrFormat) -> bool:
-    """Tell whether a format has a name for a codec, and it is the codec's own."""
+    """Tell whether a format has a name for a codec."""
     try:
         document = codec.to_json(to)
     except (UnsupportedError, ValueError):

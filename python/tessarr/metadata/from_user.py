@@ -1,4 +1,4 @@
-"""The metadata of a node, in whatever form a user has it."""
+"""Node metadata from user input: metadata objects, nodes and JSON documents."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ __all__ = ["read_user_metadata"]
 
 
 def read_user_metadata(value: Any, path: str) -> ArrayMeta | GroupMeta | None:
-    """Return what an object says of a node that is to be, or None if it is no metadata.
+    """Convert user input to the metadata of a new node; return None if it is not metadata.
 
     Parameters
     ----------
     value
-        Metadata of Tessarr; a node, or any object whose ``metadata`` or ``to_dict()`` is such;
-        or a document as JSON: the content of ``zarr.json``, or that of ``.zarray`` or
-        ``.zgroup``, with ``attributes`` in it.
+        Metadata of Tessarr; a node, or any object whose ``metadata`` or ``to_dict()`` is metadata;
+        or the JSON of a document: ``zarr.json``, or ``.zarray`` or ``.zgroup`` with
+        ``attributes`` in it.
     path
-        Of the node, for messages.
+        The path of the node, for messages.
 
     Raises
     ------
     MetadataError
-        If a document is not what it should be; ``.problems`` are all faults.
+        If a document is invalid; ``.problems`` contains all faults.
 
     Examples
     --------
@@ -44,13 +44,13 @@ def read_user_metadata(value: Any, path: str) -> ArrayMeta | GroupMeta | None:
         value = value.to_dict()
     if not isinstance(value, Mapping) or "zarr_format" not in value:
         return None
-    # Tuples become lists, and the document is not the user's.
+    # The round trip converts tuples to lists, and copies the user's document.
     document = json.loads(json.dumps({k: item for k, item in value.items() if k != MEMBER}))
     form = document["zarr_format"]
     if form == 3 and "node_type" in document:
         return v3.read(document, where=path)
     attributes = document.pop("attributes", None) or {}
-    document.pop("node_type", None)  # zarr-python says it in format 2, too
+    document.pop("node_type", None)  # zarr-python writes it in format 2, too
     if form == 2 and {"shape", "chunks", "compressor"} <= document.keys():
         return v2.read_array(document, dict(attributes), where=path)
     if form == 2 and document.keys() == {"zarr_format"}:

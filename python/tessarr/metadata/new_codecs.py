@@ -1,4 +1,4 @@
-"""Chains of codecs for new arrays: made to fit what they encode, and checked."""
+"""Codec chains of new arrays: adaptation to the data type, and checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["build_chain_v2", "check_storable", "fit_chain"]
 
 
 def fit_chain(chain: Chain, data_type: DataType) -> Chain:
-    """Return a chain that fits elements of any length, where a user did not say how."""
+    """Replace a default ``bytes`` codec by the default serializer of the data type."""
     codecs: list[Codec] = []
     for codec in chain.codecs:
         if codec == Bytes():
@@ -37,7 +37,7 @@ def fit_chain(chain: Chain, data_type: DataType) -> Chain:
 def build_chain_v2(
     fortran: bool, rank: int, filters: list[Codec], compressor: Codec | None
 ) -> Chain:
-    """Return the chain of format 2; a first filter that says order F is taken out of `filters`."""
+    """Return the chain of format 2; an initial transpose in `filters` becomes order F."""
     if filters and _is_fortran(filters[0], rank):
         fortran = True
         del filters[0]
@@ -45,7 +45,7 @@ def build_chain_v2(
 
 
 def _is_fortran(codec: Codec, rank: int) -> bool:
-    """Tell whether a codec is what order F of format 2 is."""
+    """Tell whether a codec is equivalent to order F of format 2."""
     reverse = tuple(reversed(range(rank)))
     return isinstance(codec, Transpose) and codec.axes(rank) == reverse
 
@@ -53,7 +53,7 @@ def _is_fortran(codec: Codec, rank: int) -> bool:
 def check_storable(
     chain: Chain, spec: ArraySpec, zarr_format: ZarrFormat, problems: Problems
 ) -> None:
-    """Note what can be stated but not be written."""
+    """Add problems for codecs that metadata can state, but that cannot write chunks."""
     encoded = chain.encoded_spec(spec)
     if isinstance(chain.array_bytes, ShardingIndexed):
         inner = chain.array_bytes.subchunk_spec(encoded)

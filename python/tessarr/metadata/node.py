@@ -1,8 +1,8 @@
-"""What metadata says, whatever its format: `ArrayMeta` and `GroupMeta`.
+"""Metadata of arrays and groups, independent of the format: `ArrayMeta` and `GroupMeta`.
 
-Format 2 is expressed in the terms of format 3: its order "F" is a transpose,
-its byte order is the one of the data type, its filters and its compressor are
-codecs around ``bytes``, its chunk keys are the encoding "v2".
+The model uses the terms of format 3. For format 2, order "F" is a transpose, the byte order is
+that of the data type, filters and compressor are codecs around ``bytes``, and chunk keys have
+the encoding "v2".
 """
 
 from __future__ import annotations
@@ -34,36 +34,37 @@ __all__ = ["ArrayMeta", "GroupMeta", "NodeOrError", "check_codecs", "check_sizes
 
 @dataclass(frozen=True, slots=True)
 class ArrayMeta:
-    """The metadata of an array: complete, and checked.
+    """The complete and validated metadata of an array.
 
     Parameters
     ----------
     zarr_format : {2, 3}
         The format of the document.
     shape : tuple of int
-        Lengths of the array.
+        The shape of the array.
     data_type : DataType
-        Its elements.
+        The type of its elements.
     chunk_grid : ChunkGrid
-        How it is cut into chunks; if sharded, into shards.
+        The grid of chunks; for a sharded array, of shards.
     chunk_key_encoding : ChunkKeyEncoding
-        How chunks are called.
+        The encoding of chunk keys.
     fill_value : bytes or None
-        One element, for what was never written; None (format 2 only) leaves that open.
+        The fill value as bytes of one item; None (format 2 only) means no fill value.
     codecs : Chain
-        How chunks are encoded.
+        The codecs of a chunk.
     attributes : dict
-        What the user says of the array. Not to be modified: copy it.
+        The user's attributes. Do not modify this dictionary: copy it.
     dimension_names : tuple of (str or None), optional
         The names of the axes.
     storage_transformers : tuple of StorageTransformer
-        What stands between the array and its store, from the array on.
+        The storage transformers, from the array to the store.
     extra : dict
-        Members that need not be understood.
+        Additional members with ``must_understand: false``.
     last_is_filter : bool
-        Whether the last codec but ``bytes`` is a filter of format 2: there is no compressor.
+        Whether the last codec except ``bytes`` is a filter of format 2, so that no compressor
+        exists.
     is_v1 : bool
-        Whether the documents are of format 1, told in the words of format 2.
+        Whether the documents have format 1; the model then uses the terms of format 2.
     """
 
     zarr_format: ZarrFormat
@@ -95,7 +96,7 @@ class ArrayMeta:
         return 1 if self.is_v1 else self.zarr_format
 
     def resized(self, shape: Shape, chunk_grid: ChunkGrid) -> ArrayMeta:
-        """Return the same with another shape and the grid for it."""
+        """Return the metadata with another shape and the grid for it."""
         new = replace(self, shape=shape, chunk_grid=chunk_grid)
         if chunk_grid is self.chunk_grid or chunk_grid == self.chunk_grid:
             object.__setattr__(new, "shared", self.shared)
@@ -108,25 +109,25 @@ class ArrayMeta:
 
     @property
     def chunk_spec(self) -> ArraySpec:
-        """What the first codec is given: a chunk of the grid; if they differ, the longest."""
+        """The chunk that the first codec encodes; the longest one if chunks differ."""
         return self._spec(next(self.chunk_grid.shapes()))
 
     @property
     def chunk_shape(self) -> Shape:
-        """The shape of the smallest part that is read by itself: chunk, or innermost subchunk.
+        """The shape of the smallest part that a read can load: a chunk or an innermost subchunk.
 
-        If chunks differ, the longest along each axis.
+        If chunks differ, the longest length along each axis.
         """
         return _find_innermost_shape(self.codecs, self.chunk_spec)
 
     @property
     def chunks(self) -> ChunkLengths:
-        """The lengths of the smallest parts that are read by themselves."""
+        """The lengths of the smallest parts that a read can load."""
         return self.chunk_shape if self.is_sharded else self.chunk_grid.lengths(self.shape)
 
     @property
     def chunk_cuts(self) -> tuple[Cuts, ...]:
-        """Where the array is cut into the smallest parts that are read by themselves."""
+        """The cuts into the smallest parts that a read can load."""
         return RegularGrid(self.chunk_shape).cuts if self.is_sharded else self.chunk_grid.cuts
 
     @property
@@ -136,7 +137,7 @@ class ArrayMeta:
 
     @property
     def parts(self) -> Shape:
-        """What each chunk of the grid is a multiple of: a subchunk, else a single element."""
+        """The shape that divides each chunk of the grid: that of a subchunk, or of one element."""
         single = (1,) * self.rank
         sharding = self.codecs.array_bytes
         if not isinstance(sharding, ShardingIndexed):
@@ -155,7 +156,7 @@ class ArrayMeta:
 
     @property
     def order(self) -> MemoryOrder:
-        """The order of the elements in the smallest chunks: "F" where all axes are reversed."""
+        """The order of the elements in the innermost chunks: "F" if all axes are reversed."""
         chain = self.codecs
         while isinstance(chain.array_bytes, ShardingIndexed):
             chain = chain.array_bytes.codecs
@@ -167,30 +168,30 @@ class ArrayMeta:
 
     @property
     def fill_or_default(self) -> bytes:
-        """What is read where nothing is stored."""
+        """The value of elements that no stored chunk holds."""
         return self.data_type.default_fill() if self.fill_value is None else self.fill_value
 
     @property
     def fill_scalar(self) -> Any:
-        """The fill value as indexing gives it, such as a NumPy scalar, or None."""
+        """The fill value as a result of indexing, such as a NumPy scalar, or None."""
         return None if self.fill_value is None else self.data_type.scalar(self.fill_value)
 
     def fill_element(self) -> np.ndarray[Any, Any] | None:
-        """Return the fill value as an array of rank 0, or None where there is none."""
+        """Return the fill value as an array of rank 0, or None."""
         return None if self.fill_value is None else self.data_type.single(self.fill_value)
 
     def description(
         self, *, store_fill: bool = False, missing: Missing = "fill"
     ) -> dict[str, object]:
-        """Return the array as the engine takes it (`tessarr._engine.Description`).
+        """Return the description of the array for the engine (`tessarr._engine.Description`).
 
         Parameters
         ----------
         store_fill : bool
-            Whether chunks that hold nothing but the fill value are stored.
+            Whether to store chunks that contain only the fill value.
         missing : {"fill", "refuse_chunks", "refuse"}
-            What is read where nothing is stored: the fill value; or that is an error, also
-            where it is no chunk that is missing, but a subchunk in a shard.
+            How reads treat missing chunks: "fill" returns the fill value, "refuse_chunks" raises
+            an error, and "refuse" also raises an error for missing subchunks of a shard.
         """
         data_type, regular = self.data_type, self.chunk_grid.regular()
         return {
@@ -230,12 +231,12 @@ class GroupMeta:
     zarr_format : {2, 3}
         The format of the document.
     attributes : dict
-        What the user says of the group. Not to be modified: copy it.
+        The user's attributes. Do not modify this dictionary: copy it.
     extra : dict
-        Members that need not be understood.
+        Additional members with ``must_understand: false``.
     consolidated : JSON, optional
-        The copies of the metadata of the nodes below, as ``consolidated_metadata`` (format 3) or
-        ``.zmetadata`` (format 2) states them; see `tessarr.metadata.consolidated`.
+        The value of ``consolidated_metadata`` (format 3) or ``.zmetadata`` (format 2); see
+        `tessarr.metadata.consolidated`.
     """
 
     zarr_format: ZarrFormat
@@ -252,15 +253,15 @@ class GroupMeta:
 NodeOrError: TypeAlias = (
     "ArrayMeta | GroupMeta | MetadataError | UnsupportedError | AccessError | DataError"
 )
-"""What a listing finds at a path: a node, or why it cannot be read."""
+"""The result of a listing for a path: the metadata, or the error of reading it."""
 
 
 def check_codecs(
     codecs: Chain, grid: ChunkGrid, spec: ArraySpec, loc: str, problems: Problems
 ) -> None:
-    """Note which codecs do not fit the chunks of a grid; stops at the first shape with problems.
+    """Add problems for codecs that do not fit the chunks of a grid, up to the first bad shape.
 
-    The shape of `spec` is that of no particular chunk.
+    The function replaces the shape of `spec`.
     """
     before = len(problems)
     for shape in grid.shapes():
@@ -272,15 +273,15 @@ def check_codecs(
 def check_sizes(
     shape: Shape, spec: ArraySpec, shape_loc: str, chunks_loc: str, problems: Problems
 ) -> None:
-    """Note an array whose size does not fit 63 bits, or chunks that do not fit 62."""
+    """Add problems for an array size of more than 63 bits, and a chunk size of more than 62."""
     if math.prod(shape) > INT64_MAX:
         problems.add(shape_loc, "more than 2**63 - 1 elements", "too_large")
-    if spec.size_bytes > INT64_MAX // 2:  # as much as the engine can address
+    if spec.size_bytes > INT64_MAX // 2:  # the limit of the engine
         problems.add(chunks_loc, "a chunk has more than 2**62 - 1 bytes", "too_large")
 
 
 def _find_innermost_shape(chain: Chain, spec: ArraySpec) -> Shape:
-    """Return the shape of the smallest part, in the axes of what the chain is given."""
+    """Return the shape of the innermost chunk, in the axes of the chain's input."""
     sharding = chain.array_bytes
     if not isinstance(sharding, ShardingIndexed):
         return spec.shape
@@ -289,9 +290,9 @@ def _find_innermost_shape(chain: Chain, spec: ArraySpec) -> Shape:
 
 
 def _undo_transposes(chain: Chain, lengths: Shape) -> Shape | None:
-    """Return lengths of what a chain encodes to in the axes of what it is given.
+    """Return lengths of a chain's encoded array in the axes of its input.
 
-    None, if axes of the one are none of the other.
+    None if the chain changes axes in another way than by transposes.
     """
     for codec in reversed(chain.array_array):
         if not isinstance(codec, Transpose):

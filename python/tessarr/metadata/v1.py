@@ -1,8 +1,7 @@
-"""Documents of format 1: ``meta`` and ``attrs`` (Zarr specification 1), which are read only.
+"""Reader of format 1: the documents ``meta`` and ``attrs`` (Zarr specification 1).
 
-Format 1 says the same as format 2 in other words, so it is put into these: what
-`translate` returns is what is read, and what migration stores. There is one array per
-store, without groups and filters.
+Format 1 differs from format 2 only in form, so this module translates its documents to format 2.
+A store contains one array, without groups and filters.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ _LEVELS: Final = {"zlib": (-1, 9), "gzip": (-1, 9), "bz2": (1, 9)}
 
 
 def is_v1(document: bytes | None) -> bool:
-    """Tell whether the content of a key ``meta`` is that of an array of format 1.
+    """Tell whether the content of a key ``meta`` is an array document of format 1.
 
-    Anybody may call a key ``meta``, so what does not look like such an array is none.
+    Other programs use a key ``meta``, too, so only a document with the right members counts.
 
     Examples
     --------
@@ -63,7 +62,7 @@ def is_v1(document: bytes | None) -> bool:
     try:
         value, _ = json.load(document, what=ARRAY, tokens=True)
     except MetadataError:
-        return True  # it is meant to be one, and the error is told where it is read
+        return True  # an invalid document, which `parse` reports
     return (
         isinstance(value, dict)
         and is_integer(value.get("zarr_format"))
@@ -74,7 +73,7 @@ def is_v1(document: bytes | None) -> bool:
 def parse(
     document: bytes, attrs: bytes | None, *, where: str, order: MemoryOrder | None = None
 ) -> ArrayMeta:
-    """Return what the documents of an array say, checked completely.
+    """Return the metadata of an array from its documents, with complete validation.
 
     Parameters
     ----------
@@ -85,19 +84,19 @@ def parse(
     where : str
         The path of the array, for messages.
     order : {"C", "F"}, optional
-        How elements really are laid out, where that is not what the document says.
+        The real memory order, if the document is wrong.
 
     Raises
     ------
     MetadataError
-        Where a document breaks the specification; its ``problems`` are all of them.
+        If a document breaks the specification; ``problems`` contains all faults.
     UnsupportedError
-        Where it is valid but needs a data type or codec that is not supported.
+        If it needs a data type or codec that is not supported.
 
     Warns
     -----
     TessarrWarning
-        Where the layout cannot be known: see `tessarr.migrate_1to2`.
+        If the memory order is unknown: see `tessarr.migrate_1to2`.
     """
     key = node_paths.join(where, ARRAY)
     what = f"metadata {key!r}"
@@ -138,7 +137,7 @@ def _parse_attributes(attrs: bytes | None, where: str) -> JSONObject:
 
 
 def _translate(members: Members, order: MemoryOrder | None) -> JSONObject | None:
-    """Return what ``meta`` says as a document of format 2, or None and problems."""
+    """Translate ``meta`` to a document of format 2; if invalid, add problems and return None."""
     problems = members.problems
     for name in _MEMBERS:
         members.require(name)
@@ -177,7 +176,7 @@ def _translate_compressor(name: Any, options: Any, problems: Problems) -> JSONOb
             what = f"{describe(options)} is not a level of {low} to {high}"
             problems.add("/compression_opts", what)
             return None
-        # "gzip" was an alias: the stream is zlib's.
+        # "gzip" is an alias for zlib.
         return {"id": "bz2" if name == "bz2" else "zlib", "level": level}
     if name in {"blosc", "lzma"}:
         if not isinstance(options, dict | None):
@@ -193,7 +192,7 @@ def _translate_compressor(name: Any, options: Any, problems: Problems) -> JSONOb
 
 
 def _translate_fill(fill: Any, raw_type: Any) -> Any:
-    """Return a fill value in the form of format 2, where that differs."""
+    """Translate a fill value to format 2."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         data_type = dtype.from_json(raw_type, 2, "/dtype", Problems())

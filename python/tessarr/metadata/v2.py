@@ -62,14 +62,14 @@ ARRAY: Final = ".zarray"
 GROUP: Final = ".zgroup"
 ATTRIBUTES: Final = ".zattrs"
 _N5_RAW: Final = {"type": "raw"}
-"""How n5-zarr states that there is no compressor."""
+"""The form of n5-zarr for no compressor."""
 
 INDENT: Final = 4
-"""How far members of documents are indented that are written here."""
+"""The indentation of documents."""
 
 
 def parse_array(zarray: bytes, zattrs: bytes | None, *, where: str) -> ArrayMeta:
-    """Return what the documents of an array say, checked completely.
+    """Return the metadata of an array from its documents, with complete validation.
 
     Parameters
     ----------
@@ -83,14 +83,14 @@ def parse_array(zarray: bytes, zattrs: bytes | None, *, where: str) -> ArrayMeta
     Raises
     ------
     MetadataError
-        Where a document breaks the specification; its ``problems`` are all of them.
+        If a document breaks the specification; ``problems`` contains all faults.
     UnsupportedError
-        Where it is valid but needs a data type or codec that is not supported.
+        If it needs a data type or codec that is not supported.
 
     Warns
     -----
     TessarrWarning
-        Where real writers break the specification in a way that can only mean one thing.
+        If a document has a known fault of other writers with only one sensible reading.
     """
     value, defects = _load(zarray, where, ARRAY)
     return read_array(value, _parse_attributes(zattrs, where), where=where, defects=defects)
@@ -99,7 +99,7 @@ def parse_array(zarray: bytes, zattrs: bytes | None, *, where: str) -> ArrayMeta
 def read_array(
     value: Any, attributes: JSONObject, *, where: str, defects: Iterable[str] = ()
 ) -> ArrayMeta:
-    """Return what the documents of an array say that are JSON already.
+    """Return the metadata of an array from the JSON of its documents.
 
     Parameters
     ----------
@@ -110,24 +110,24 @@ def read_array(
     where : str
         The path of the array, for messages.
     defects : iterable of str
-        What was not JSON but was read all the same.
+        Deviations from JSON that the parser accepted.
     """
     members, what, key = _open_document(value, where, ARRAY, defects)
     problems = members.problems
     meta = read_members(members)
     problems.check(what, path=where, key=key)
     assert meta is not None
-    meta.attributes.update(attributes)  # its own empty dict, not seen by anybody yet
+    meta.attributes.update(attributes)  # the new dictionary of this object
     return meta
 
 
 def parse_group(
     zgroup: bytes, zattrs: bytes | None, zmetadata: bytes | None = None, *, where: str
 ) -> GroupMeta:
-    """Return what the documents of a group say, checked completely.
+    """Return the metadata of a group from its documents, with complete validation.
 
     Parameters and exceptions are those of `parse_array`; `zmetadata` is the content of
-    ``.zmetadata``, which is kept as it is.
+    ``.zmetadata``, which stays unchanged.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def read_group(
     where: str,
     defects: Iterable[str] = (),
 ) -> GroupMeta:
-    """Return what the documents of a group say that are JSON already, as `read_array` does."""
+    """Return the metadata of a group from the JSON of its documents."""
     members, what, key = _open_document(value, where, GROUP, defects)
     _check_format(members)
     members.problems.check(what, path=where, key=key)
@@ -162,7 +162,7 @@ def read_group(
 
 
 def read_attributes(value: Any, *, where: str, defects: Iterable[str] = ()) -> JSONObject:
-    """Return the attributes of a ``.zattrs`` that is JSON already."""
+    """Return the attributes from the JSON of ``.zattrs``."""
     members, what, key = _open_document(value, where, ATTRIBUTES, defects)
     members.problems.check(what, path=where, key=key)
     return dict(members.value)
@@ -176,10 +176,10 @@ def _load(document: bytes, where: str, name: str) -> tuple[Any, list[str]]:
 def load(
     document: bytes, name: str, *, what: str, path: str | None = None, key: str | None = None
 ) -> tuple[Any, list[str]]:
-    """Return the JSON of the document called `name`, and its defects.
+    """Parse the document called `name`; return its JSON and its defects.
 
-    Attributes may hold NaN and infinities, and an empty document of them holds none; the rest
-    is as for `tessarr.format.json.load`.
+    Attributes may contain NaN and infinities, and an empty document means no attributes. See
+    `tessarr.format.json.load`.
     """
     is_attributes = name == ATTRIBUTES
     if is_attributes and not document.strip():
@@ -190,7 +190,7 @@ def load(
 def _open_document(
     value: Any, where: str, name: str, defects: Iterable[str]
 ) -> tuple[Members, str, str]:
-    """Return the members of a document, what it is in words, and its key."""
+    """Return the members of a document, its name in messages, and its key."""
     key = node_paths.join(where, name)
     what = f"metadata {key!r}"
     problems = Problems()
@@ -218,7 +218,7 @@ def _check_format(members: Members) -> None:
 
 
 def read_members(members: Members) -> ArrayMeta | None:
-    """Return what the members of ``.zarray`` say, or None and problems."""
+    """Return the metadata of the members of ``.zarray``; if invalid, add problems, return None."""
     value, problems = members.value, members.problems
     _check_format(members)
     if len(problems):
@@ -263,7 +263,7 @@ def _parse_type(members: Members, filters: list[Codec] | None) -> DataType | Non
     if value is ABSENT:
         return None
     if value == "|O" and members.get("filters"):
-        # What the objects are is up to the first filter, which may be one that is not known.
+        # The first filter, which may be unknown, defines the objects.
         known = filters is not None and len(filters) == len(members.get("filters"))
         data_type = filters[0].object_type() if filters and known else None
         if data_type is not None or not known:
@@ -272,7 +272,7 @@ def _parse_type(members: Members, filters: list[Codec] | None) -> DataType | Non
 
 
 def _read_nullable(members: Members, name: str) -> Any:
-    """Return a member that may be null; one that is missing is null, too."""
+    """Return a member that may be null; a missing member means null."""
     value = members.get(name)
     if value is ABSENT:
         members.problems.tolerate("", f"member {name!r} is missing, taken for null")
@@ -319,7 +319,7 @@ def _parse_compressor(members: Members, *, first: bool) -> Codec | None:
 def check_codecs(
     spec: ArraySpec, filters: list[Codec], compressor: Codec | None, problems: Problems
 ) -> None:
-    """Note which filters and compressor do not fit what they are given, from chunks on."""
+    """Add problems for filters and a compressor that do not fit their input."""
     locs = [pointer("/filters", i) for i in range(len(filters))]
     spec_here = spec
     bytes_codec: Codec | None = None
@@ -347,27 +347,27 @@ def check_codecs(
 
 
 def build_chain(fortran: bool, rank: int, filters: list[Codec], compressor: Codec | None) -> Chain:
-    """Return the codecs that mean what the members of ``.zarray`` mean."""
+    """Return the codec chain of the members of ``.zarray``."""
     codecs = [*filters, *([] if compressor is None else [compressor])]
     if fortran and not any(getattr(codec, "in_index_order", False) for codec in codecs):
         codecs.insert(0, Transpose(tuple(reversed(range(rank)))))
     arrays = sum(isinstance(codec, ArrayArrayCodec) for codec in codecs)
     if not any(isinstance(codec, ArrayBytesCodec) for codec in codecs):
-        # Elements are stored as they are, in the byte order that they have.
+        # ``bytes`` stores elements in their own byte order.
         first = next((i for i, c in enumerate(codecs) if isinstance(c, BytesBytesCodec)), arrays)
         codecs.insert(first, Bytes())
     return Chain(tuple(codecs))
 
 
 def dump(meta: ArrayMeta | GroupMeta) -> dict[str, bytes]:
-    r"""Return the documents that say what `meta` says, by their names.
+    r"""Return the documents of `meta` by name.
 
     Examples
     --------
     >>> dump(GroupMeta(2))
     {'.zgroup': b'{\n    "zarr_format": 2\n}', '.zattrs': b'{}'}
     """
-    attributes = json.dump(meta.attributes, indent=INDENT)  # in the order of the user's
+    attributes = json.dump(meta.attributes, indent=INDENT)  # in the user's order
     if isinstance(meta, GroupMeta):
         group = {"zarr_format": 2, **meta.extra}
         return {GROUP: json.dump(group, indent=INDENT, sort_keys=True), ATTRIBUTES: attributes}
@@ -376,7 +376,7 @@ def dump(meta: ArrayMeta | GroupMeta) -> dict[str, bytes]:
 
 
 def to_json(meta: ArrayMeta) -> JSONObject:
-    """Return the document ``.zarray`` that says what `meta` says, as JSON."""
+    """Return the JSON of the document ``.zarray`` for `meta`."""
     fortran, filters, compressor = split_chain(meta.codecs, meta.rank, meta.last_is_filter)
     document: JSONObject = {
         **meta.extra,
@@ -396,14 +396,14 @@ def to_json(meta: ArrayMeta) -> JSONObject:
 
 
 def fill_to_json(data_type: DataType, fill: bytes | None) -> Any:
-    """Return a fill value as documents have it."""
+    """Return the JSON of a fill value."""
     return None if fill is None else data_type.fill_to_json(fill, 2)
 
 
 def split_chain(
     codecs: Chain, rank: int, last_is_filter: bool
 ) -> tuple[bool, list[Codec], Codec | None]:
-    """Return whether the order is "F", the filters and the compressor that make a chain."""
+    """Split a chain into the order (whether "F"), the filters and the compressor."""
     arrays = list(codecs.array_array)
     reverse = Transpose(tuple(reversed(range(rank))))
     fortran = bool(arrays) and arrays[0] == reverse

@@ -36,11 +36,11 @@ DOCUMENT: Final = "zarr.json"
 """The name of the document, under the path of its node."""
 
 INDENT: Final = 2
-"""How far members of documents are indented that are written here."""
+"""The indentation of documents."""
 
 
 def parse(document: bytes, *, where: str) -> ArrayMeta | GroupMeta:
-    """Return what a document says, checked completely.
+    """Return the metadata of a node from its document, with complete validation.
 
     Parameters
     ----------
@@ -52,14 +52,14 @@ def parse(document: bytes, *, where: str) -> ArrayMeta | GroupMeta:
     Raises
     ------
     MetadataError
-        Where the document breaks the specification; its ``problems`` are all of them.
+        If the document breaks the specification; ``problems`` contains all faults.
     UnsupportedError
-        Where it is valid but needs an extension that is not supported.
+        If it needs an extension that is not supported.
 
     Warns
     -----
     TessarrWarning
-        Where real writers break the specification in a way that can only mean one thing.
+        If the document has a known fault of other writers with only one sensible reading.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def parse(document: bytes, *, where: str) -> ArrayMeta | GroupMeta:
 
 
 def read(value: Any, *, where: str, defects: Iterable[str] = ()) -> ArrayMeta | GroupMeta:
-    """Return what a document says that is JSON already; the rest is as for `parse`.
+    """Return the metadata of a node from the JSON of its document; see `parse`.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def read(value: Any, *, where: str, defects: Iterable[str] = ()) -> ArrayMeta | 
     where : str
         The path of the node, for messages.
     defects : iterable of str
-        What was not JSON but was read all the same.
+        Deviations from JSON that the parser accepted.
     """
     key = node_paths.join(where, DOCUMENT)
     what = f"metadata {key!r}"
@@ -108,7 +108,7 @@ def _parse_node(value: Any, problems: Problems) -> ArrayMeta | GroupMeta | None:
     members = Members(value, "", problems)
     _check_format(members.require("zarr_format"), problems)
     if problems.found and problems.found[-1].kind == "unsupported_format":
-        return None  # nobody knows what else such a document has to say
+        return None  # the other members of such a document are unknown
     node_type = members.choice("node_type", ("array", "group"))
     if len(problems):
         return None
@@ -185,7 +185,7 @@ def _parse_fill(
     fill = data_type.fill_from_json(value, 3, "/fill_value", problems)
     if fill is None or codecs is None or not data_type.is_packed(value):
         return fill
-    # Base64, which only the old ``structured`` allows: in the byte order of the codec.
+    # The base64 of the old type ``structured`` has the byte order of the codec.
     while isinstance(codecs.array_bytes, ShardingIndexed):
         codecs = codecs.array_bytes.codecs
     order = getattr(codecs.array_bytes, "endian", None) or "little"
@@ -246,7 +246,7 @@ def _parse_keys(members: Members) -> ChunkKeyEncoding | None:
 def _parse_codecs(members: Members) -> Chain | None:
     value = members.get("codecs")
     if value is ABSENT:
-        # Drafts of the specification had no codecs for elements as they are.
+        # Drafts of the specification had no codec ``bytes``.
         members.problems.tolerate("", "member 'codecs' is missing, taken for 'bytes'")
         return Chain((Bytes(),))
     return Chain.read(value, "/codecs", members.problems)
@@ -312,7 +312,7 @@ def _parse_dimension_names(members: Members, shape: Shape | None) -> tuple[str |
 
 
 def _parse_extra(members: Members) -> JSONObject:
-    """Return the members that need not be understood, and note those that must be."""
+    """Return members with ``must_understand: false``; add problems for other unknown members."""
     extra = {}
     for name, value in members.value.items():
         if members.is_read(name):
@@ -326,7 +326,7 @@ def _parse_extra(members: Members) -> JSONObject:
 
 
 def dump(meta: ArrayMeta | GroupMeta) -> bytes:
-    """Return the document that says what `meta` says.
+    """Return the document of `meta`.
 
     Examples
     --------
@@ -343,7 +343,7 @@ def dump(meta: ArrayMeta | GroupMeta) -> bytes:
 
 
 def to_json(meta: ArrayMeta | GroupMeta) -> JSONObject:
-    """Return the document that says what `meta` says, as JSON."""
+    """Return the JSON of the document of `meta`."""
     if isinstance(meta, GroupMeta):
         document: JSONObject = {"zarr_format": 3, "node_type": "group"}
         document["attributes"] = meta.attributes
@@ -370,5 +370,5 @@ def to_json(meta: ArrayMeta | GroupMeta) -> JSONObject:
 
 
 def fill_to_json(data_type: DataType, fill: bytes | None) -> Any:
-    """Return a fill value as documents have it."""
+    """Return the JSON of a fill value."""
     return data_type.fill_to_json(data_type.default_fill() if fill is None else fill, 3)

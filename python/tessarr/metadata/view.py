@@ -1,7 +1,6 @@
-"""The metadata of views: stored chunks, taken for something other than the array says.
+"""Metadata of views that reinterpret the stored chunks of an array.
 
-Nothing that is stored changes. What the chunks hold need not make sense as what they are
-taken for: a view is for who knows that it does.
+A view changes no stored value. It does not check that the new interpretation makes sense.
 """
 
 from __future__ import annotations
@@ -46,20 +45,20 @@ def view_metadata(
     fill_value: Any = None,
     filters: Sequence[CodecLike] | None = None,
 ) -> ArrayMeta:
-    """Return what an array's metadata would be if its chunks were something else.
+    """Return the metadata of a view with another interpretation of the chunks.
 
     Parameters
     ----------
     meta
-        That of the array.
+        The metadata of the array.
     shape, chunks, dtype, fill_value, filters
-        What is different; None is as it is. If only the data type is, a fill value that is
-        as long is the same bytes.
+        The changes; None means no change. If only the data type changes, a fill value of the
+        same size keeps its bytes.
 
     Raises
     ------
     ArgumentError
-        If an argument is not valid, or they do not fit each other.
+        If an argument is invalid, or if arguments do not fit each other.
     """
     data_type = meta.data_type if dtype is None else _to_data_type(meta, dtype)
     lengths = meta.shape if shape is None else chunk_shape.normalize_shape(shape)
@@ -88,12 +87,12 @@ def view_metadata(
 
 
 def cast_metadata(meta: ArrayMeta, dtype: DataTypeLike) -> ArrayMeta:
-    """Return the metadata of an array whose elements are cast as they are read.
+    """Return the metadata of a view that casts elements on read.
 
     Raises
     ------
     UnsupportedError
-        If the elements, or what they are to be, are of any length.
+        If elements of the old or the new data type may have any length.
     """
     data_type = _to_data_type(meta, dtype)
     for current in (meta.data_type, data_type):
@@ -117,7 +116,7 @@ def cast_metadata(meta: ArrayMeta, dtype: DataTypeLike) -> ArrayMeta:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Cast(ItemFilter):
-    """Elements of one type, which are read as another. Not for metadata that is stored."""
+    """A filter that casts elements on read. Documents never contain it."""
 
     name = "tessarr.cast"
     stored: np.dtype[Any]
@@ -147,7 +146,7 @@ def _to_data_type(meta: ArrayMeta, dtype: DataTypeLike) -> DataType:
 
 
 def _convert_fill(meta: ArrayMeta, data_type: DataType, *, as_bytes: bool) -> bytes | None:
-    """Return the fill value for another data type: the same bytes, or value; else its default."""
+    """Return the fill value for another data type: the same bytes, the same value, or a default."""
     fill = meta.fill_value
     if fill is None or data_type == meta.data_type:
         return fill
@@ -163,14 +162,14 @@ def _convert_fill(meta: ArrayMeta, data_type: DataType, *, as_bytes: bool) -> by
 
 
 def _swap_fill(fill: bytes | None, data_type: DataType) -> bytes | None:
-    """Return a fill value in the byte order of `data_type`, which it has not."""
+    """Return a fill value of the opposite byte order in the byte order of `data_type`."""
     if fill is None:
         return None
     return np.frombuffer(fill, data_type.numpy.newbyteorder()).astype(data_type.numpy).tobytes()
 
 
 def _replace_layout(meta: ArrayMeta, shape: Shape, grid: ChunkGrid, chain: Chain) -> ArrayMeta:
-    """Return metadata of another shape and other codecs, once all fits."""
+    """Return the metadata with another shape, grid and chain, after checking them."""
     problems = Problems()
     fitting = grid.fit(shape, "chunks", problems)
     spec = ArraySpec(next(grid.shapes()), meta.data_type, meta.fill_value)
@@ -189,10 +188,9 @@ def _replace_layout(meta: ArrayMeta, shape: Shape, grid: ChunkGrid, chain: Chain
 
 
 def _check_bytes(meta: ArrayMeta, viewed: ArrayMeta) -> None:
-    """Refuse a view whose chunks are not as long as the array's: one could not read the other's.
+    """Raise an error if the chunks of a view differ in encoded size from those of the array.
 
-    What is the same in both is left aside, compression above all. What is of any length cannot
-    be told.
+    The check ignores trailing codecs that both chains share, and encodings of variable size.
     """
     old, new = _find_innermost(meta), _find_innermost(viewed)
     shared = 0
@@ -218,7 +216,7 @@ def _check_bytes(meta: ArrayMeta, viewed: ArrayMeta) -> None:
 
 
 def _find_innermost(meta: ArrayMeta) -> tuple[Chain, list[ArraySpec]]:
-    """Return the codecs of the smallest chunks, and what these are."""
+    """Return the codecs and the specs of the innermost chunks."""
     chain = meta.codecs
     specs = [replace(meta.chunk_spec, shape=shape) for shape in meta.chunk_grid.shapes()]
     while isinstance(chain.array_bytes, ShardingIndexed):
@@ -235,9 +233,9 @@ def _format_sizes(sizes: set[int | None]) -> str:
 def _replace_codecs(
     meta: ArrayMeta, rank: int, filters: list[Codec] | None, data_type: DataType | None
 ) -> tuple[Chain, bool]:
-    """Return the codecs with other filters, for elements of another type if that is given.
+    """Replace the filters, and the serializer for another data type.
 
-    And whether the last of them is a filter of format 2.
+    Return the chain, and whether its last codec is a filter of format 2.
     """
     roles = find_codec_roles(meta)
     chosen = list(roles.filters) if filters is None else filters
@@ -255,7 +253,7 @@ def _replace_codecs(
 
 
 def _choose_serializer(serializer: ArrayBytesCodec, data_type: DataType) -> ArrayBytesCodec:
-    """Return the codec that makes bytes; the byte order of format 3 is its own."""
+    """Return the serializer for a data type; in format 3 it has the byte order."""
     if not isinstance(serializer, Bytes) or data_type.unit_bytes == 1:
         return serializer
     if data_type.big_endian:
