@@ -85,7 +85,7 @@ __all__ = [
 ]
 
 
-class _Module(ModuleType):
+class _StorageModule(ModuleType):
     """Let the default compressor be a variable that takes effect."""
 
     @property
@@ -101,7 +101,7 @@ class _Module(ModuleType):
         configure(compressor=compressor)
 
 
-sys.modules[__name__].__class__ = _Module
+sys.modules[__name__].__class__ = _StorageModule
 
 
 def init_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
@@ -191,17 +191,17 @@ def contains_array(store: StoreLike, path: str | None = None) -> bool:
     >>> contains_array({}), contains_group({})
     (False, False)
     """
-    return isinstance(_find(store, path), ArrayMeta)
+    return isinstance(_find_metadata(store, path), ArrayMeta)
 
 
 def contains_group(store: StoreLike, path: str | None = None) -> bool:
     """Return whether there is a group at a path of a store, of any format."""
-    return isinstance(_find(store, path), GroupMeta)
+    return isinstance(_find_metadata(store, path), GroupMeta)
 
 
-def _find(store: StoreLike, path: str | None) -> Any:
-    opened, at = locate_node(store, "r", path)
-    return run_flow(open_flow.find_node(at), opened)
+def _find_metadata(store: StoreLike, path: str | None) -> Any:
+    opened, normal_path = locate_node(store, "r", path)
+    return run_flow(open_flow.find_node(normal_path), opened)
 
 
 def listdir(store: StoreLike, path: str | None = None) -> list[str]:
@@ -212,20 +212,20 @@ def listdir(store: StoreLike, path: str | None = None) -> list[str]:
     >>> listdir({"a/b": b"1", "c": b"2"}), getsize({"a/b": b"1", "c": b"2"}, "a")
     (['a', 'c'], 1)
     """
-    found, at = _mapping(store, path, "r")
-    return found.listdir(at)
+    mapping, normal_path = _open_mapping(store, path, "r")
+    return mapping.listdir(normal_path)
 
 
 def rmdir(store: StoreLike, path: str | None = None) -> None:
     """Remove every key below a path of a store: see `StoreMapping.rmdir`."""
-    found, at = _mapping(store, path, "r+")
-    found.rmdir(at)
+    mapping, normal_path = _open_mapping(store, path, "r+")
+    mapping.rmdir(normal_path)
 
 
 def getsize(store: StoreLike, path: str | None = None) -> int:
     """Return the bytes that are stored below a path of a store: see `StoreMapping.getsize`."""
-    found, at = _mapping(store, path, "r")
-    return found.getsize(at)
+    mapping, normal_path = _open_mapping(store, path, "r")
+    return mapping.getsize(normal_path)
 
 
 def rename(store: StoreLike, src_path: str, dst_path: str) -> None:
@@ -238,14 +238,14 @@ def rename(store: StoreLike, src_path: str, dst_path: str) -> None:
     >>> store
     {'c/d/b': b'1'}
     """
-    found, at = _mapping(store, src_path, "r+")
-    found.rename(at, _mapping(store, dst_path, "r+")[1])
+    mapping, normal_path = _open_mapping(store, src_path, "r+")
+    mapping.rename(normal_path, _open_mapping(store, dst_path, "r+")[1])
 
 
-def _mapping(store: StoreLike, path: str | None, mode: str) -> tuple[StoreMapping, str]:
-    opened, at = locate_node(store, mode, path)
+def _open_mapping(store: StoreLike, path: str | None, mode: str) -> tuple[StoreMapping, str]:
+    opened, normal_path = locate_node(store, mode, path)
     assert isinstance(opened, StoreMapping)  # all are, or made of one here
-    return opened, at
+    return opened, normal_path
 
 
 def normalize_storage_path(path: str | bytes | None) -> str:

@@ -204,8 +204,8 @@ def _measure_layouts(
 
     measure_all([current_layout], "as it is now")
     # Of those that the array has, only one is tried: those that it has.
-    every = list_compressors(array.dtype, _get_format(array))
-    candidates = [codecs for codecs in every if codecs != tuple(array.compressors)]
+    all_codecs = list_compressors(array.dtype, _get_format(array))
+    candidates = [codecs for codecs in all_codecs if codecs != tuple(array.compressors)]
     codecs: list[tuple[Codec, ...] | None] = [
         measurement.layout.compressors
         for measurement in measure_all(

@@ -65,8 +65,8 @@ def _run(arguments: argparse.Namespace) -> int:
     form = "json" if arguments.json else arguments.format
     if form in {"npy", "raw"} and sys.stdout.isatty():
         raise ArgumentError(f"--format {form} is no text for a terminal: send it to a file with >")
-    most = max(_PART_BYTES // max(array.itemsize, 1), 1)
-    parts = (np.asarray(array[part]) for part in split_selection(array, key, most))
+    max_elements = max(_PART_BYTES // max(array.itemsize, 1), 1)
+    parts = (np.asarray(array[part]) for part in split_selection(array, key, max_elements))
     first = next(parts)
     values = _Values(first.dtype, _shape(array.shape, key, first), chain([first], parts))
     _FORMATS[form](values)

@@ -73,7 +73,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if size < 20 or size % 20:
         raise ArgumentError(f"--size {size} is not a multiple of 20 from 20 on")
     chunk = size // _CHUNKS
-    found: list[JSONObject] = []
+    documents: list[JSONObject] = []
     with _open_folder(arguments.folder) as folder:
         plain: dict[str, Any] = {"zarr_format": 2, "chunks": (chunk, chunk)}
         sharded: dict[str, Any] = {
@@ -85,11 +85,11 @@ def _run(arguments: argparse.Namespace) -> int:
             path = folder / f"{name.replace(' ', '-')}.zarr"
             array = create_array(path, shape=(size, size), dtype="i4", **settings)
             timings = [_time_write(name, array), _time_read(name, array), *_time_parts(name, array)]
-            found.append(_to_document(name, array, timings))
+            documents.append(_to_document(name, array, timings))
             if not arguments.json:
                 _print_timings(name, array, timings)
-    told = "everything that was read back is what was written"
-    print(format_json(found) if arguments.json else told)
+    summary = "everything that was read back is what was written"
+    print(format_json(documents) if arguments.json else summary)
     return 0
 
 

@@ -170,11 +170,11 @@ def _is_same_json(first: Any, second: Any) -> bool:
 def _compare_arrays(
     path: str, first: Array, second: Array, criteria: Criteria
 ) -> Iterator[Difference]:
-    for what, describe in (("metadata", _describe_metadata), ("storage", _describe_storage)):
+    for aspect, describe in (("metadata", _describe_metadata), ("storage", _describe_storage)):
         ours, theirs = describe(first.metadata), describe(second.metadata)
         for name, value in ours.items():
-            if what in criteria.aspects and value != theirs[name]:
-                yield Difference(path, what, name, value, theirs[name])  # type: ignore[arg-type]
+            if aspect in criteria.aspects and value != theirs[name]:
+                yield Difference(path, aspect, name, value, theirs[name])  # type: ignore[arg-type]
     if "values" not in criteria.aspects:
         return
     if first.shape == second.shape:
@@ -230,10 +230,10 @@ def _compare_values(
     path: str, first: Array, second: Array, criteria: Criteria
 ) -> Iterator[Difference]:
     tally = _Tally()
-    alike = _has_same_encoding(first.metadata, second.metadata)
+    has_same_encoding = _has_same_encoding(first.metadata, second.metadata)
     regions = (
         _iterate_stored_regions(first, second, criteria)
-        if alike
+        if has_same_encoding
         else _iterate_regions(first, second)
     )
 

@@ -84,12 +84,12 @@ def split_location(
     if is_url(text):
         parts = urlsplit(text) if text.lower().startswith("file:") else None
         if parts is not None and parts.netloc in {"", "localhost"}:
-            root, above = _split_path(unquote(parts.path, errors="surrogateescape"))
+            root, path = _split_path(unquote(parts.path, errors="surrogateescape"))
         else:
-            root, above = _split_url(text) if search_above else (text, "")
-        return (root if above else text), join(above, below) if below else above
-    root, above = _split_path(str(expand_user(text)))
-    return root, join(above, below) if below else above
+            root, path = _split_url(text) if search_above else (text, "")
+        return (root if path else text), join(path, below) if below else path
+    root, path = _split_path(str(expand_user(text)))
+    return root, join(path, below) if below else path
 
 
 def _split_path(text: str) -> tuple[str, str]:
@@ -104,10 +104,10 @@ def _split_path(text: str) -> tuple[str, str]:
             root = root.parent
     if root == target:
         return text, ""
-    above = target.relative_to(root).parts
+    names = target.relative_to(root).parts
     location = Path(text)
-    prefix = location.parents[len(above) - 1] if len(location.parts) > len(above) else root
-    return str(prefix), "/".join(above)
+    prefix = location.parents[len(names) - 1] if len(location.parts) > len(names) else root
+    return str(prefix), "/".join(names)
 
 
 def _split_url(url: str) -> tuple[str, str]:
@@ -115,17 +115,17 @@ def _split_url(url: str) -> tuple[str, str]:
     root = url.rstrip("/")
     names: list[str] = []
     while "::" not in root:
-        above, _, name = root.rpartition("/")
-        if not above.partition("://")[2]:
+        parent, _, name = root.rpartition("/")
+        if not parent.partition("://")[2]:
             break
         try:
-            store, path = locate_node(above, "r", None)
+            store, path = locate_node(parent, "r", None)
             if not isinstance(run_flow(open_flow.find_node(path), store), GroupMeta):
                 break
         except Exception:  # noqa: BLE001 (file systems raise what they like; it is no hierarchy)
             break
         names.insert(0, name)
-        root = above
+        root = parent
     return (root, "/".join(names)) if names else (url, "")
 
 

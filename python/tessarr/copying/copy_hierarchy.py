@@ -248,7 +248,7 @@ def copy_to(
         except NotFoundError:  # of a file that a dry run does not create
             target_store, base = locate_node(None, "a", target_path, format_of_copy)
         except DataError as error:  # of a Zip file that a killed copy left
-            if not repair_zip(target, wanted=(resume or overwrite) and not dry_run):
+            if not repair_zip(target, enabled=(resume or overwrite) and not dry_run):
                 error.add_note(
                     "if it was a copy that was killed, give resume=True to continue it, or "
                     "overwrite=True to begin anew"

@@ -85,9 +85,9 @@ def adapt_store(store: Any, *, read_only: bool = False) -> Store:
     if module in {"fsspec", "upath"}:
         from tessarr.store.fsspec.store import adapt_fsspec
 
-        found = adapt_fsspec(store, read_only=read_only)
-        if found is not None:
-            return found
+        adapted = adapt_fsspec(store, read_only=read_only)
+        if adapted is not None:
+            return adapted
     return _AdaptedStore(store, read_only=read_only)
 
 
@@ -124,9 +124,9 @@ def get_user_chunk_store(store: Store) -> Any:
 
 def close_user_store(store: Store) -> None:
     """Close the object that a user gave, if it is of a kind that has to be closed."""
-    found = getattr(get_user_store(store), "close", None)
-    if found is not None:
-        found()
+    method = getattr(get_user_store(store), "close", None)
+    if method is not None:
+        method()
 
 
 def get_dimension_separator(store: Store) -> Any:
@@ -136,8 +136,8 @@ def get_dimension_separator(store: Store) -> Any:
     unless they said so themselves.
     """
     chunks = get_user_chunk_store(store)
-    found = getattr(chunks, "dimension_separator", None)
-    return getattr(chunks, "_dimension_separator", None) if found is None else found
+    separator = getattr(chunks, "dimension_separator", None)
+    return getattr(chunks, "_dimension_separator", None) if separator is None else separator
 
 
 set_public_module("tessarr.stores", ForeignStore)

@@ -39,8 +39,8 @@ def detect_format(path: object) -> str | None:
     >>> detect_format("https://example.org/data.h5") is None
     True
     """
-    found = _detect_signature(path)
-    return found if found in _COPIED_FORMATS else None
+    name = _detect_signature(path)
+    return name if name in _COPIED_FORMATS else None
 
 
 def is_zip(path: str) -> bool:
@@ -64,17 +64,20 @@ def is_zip(path: str) -> bool:
 
 def suggest_remedy(path: str) -> str:
     """Return what to say of a file where the folder of a store should be."""
-    found = _detect_signature(path)
-    if found in _COPIED_FORMATS:
+    format_name = _detect_signature(path)
+    if format_name in _COPIED_FORMATS:
         name = Path(path).name
         copied = f"tessarr.copy_to({name!r}, {Path(name).stem + '.zarr'!r})"
-        return f", which is a file of {found}: {copied} makes a store of it, as 'tessarr copy' does"
-    if found == "Zip" and path.endswith(".npz"):
+        return (
+            f", which is a file of {format_name}: {copied} makes a store of it, "
+            "as 'tessarr copy' does"
+        )
+    if format_name == "Zip" and path.endswith(".npz"):
         return (
             ", which is a file of NumPy with several arrays: tessarr.save('new.zarr', "
             f"**numpy.load({Path(path).name!r})) makes a store of them"
         )
-    if found == "Zip":
+    if format_name == "Zip":
         return f", which is a Zip file: open it by its path, or as {'zip://' + path!r}"
     if path.lower().endswith((".sqlite", ".sqlite3", ".db")):
         return ", which is a file, but no SQLite database"
@@ -90,8 +93,8 @@ def _detect_signature(path: object) -> str | None:
             return None
         with file.open("rb") as opened:
             start = opened.read(max(map(len, _SIGNATURES)))
-            found = (name for sign, name in _SIGNATURES.items() if start.startswith(sign))
-            return next(found, None) or ("HDF5" if _is_hdf5_after_user_block(opened) else None)
+            names = (name for sign, name in _SIGNATURES.items() if start.startswith(sign))
+            return next(names, None) or ("HDF5" if _is_hdf5_after_user_block(opened) else None)
     except (OSError, ValueError, RuntimeError):  # not to be read, or no name of a file
         return None
 

@@ -48,10 +48,10 @@ class StoreMapping(MutableMapping[str, bytes]):
         return object.__hash__(self)
 
     def __getitem__(self, key: str) -> bytes:
-        found = _as_store(self).get(key)
-        if found is None:
+        value = _as_store(self).get(key)
+        if value is None:
             raise NotFoundError(f"there is no key {key!r} in {self!r}", key=key)
-        return found
+        return value
 
     def __setitem__(self, key: str, value: Any) -> None:
         _as_store(self).put(key, value)
@@ -105,9 +105,9 @@ class StoreMapping(MutableMapping[str, bytes]):
         """Return the bytes of a value, or of all values below a path; 0 where there are none."""
         store = _as_store(self)
         prefix = _to_prefix(path)
-        own = store.size(prefix[:-1]) if prefix else None
-        if own is not None:
-            return own
+        size_bytes = store.size(prefix[:-1]) if prefix else None
+        if size_bytes is not None:
+            return size_bytes
         return sum(store.size(key) or 0 for key in store.list(prefix))
 
     def rename(self, src_path: str, dst_path: str) -> None:

@@ -55,5 +55,5 @@ def is_writable(path: str) -> bool:
     >>> is_writable(tempfile.mkdtemp() + "/new")
     True
     """
-    there = path if os.path.exists(path) else os.path.dirname(path)  # noqa: PTH110, PTH120 (text)
-    return os.access(there, os.W_OK)
+    existing = path if os.path.exists(path) else os.path.dirname(path)  # noqa: PTH110, PTH120 (text)
+    return os.access(existing, os.W_OK)

@@ -25,9 +25,9 @@ class DescribedStore(Store, StoreMapping):
 
     @classmethod
     def _build(cls, arguments: dict[str, Any], *engine: Any) -> Self:
-        made = super().__new__(cls, *engine)
-        made._arguments = arguments
-        return made
+        store = super().__new__(cls, *engine)
+        store._arguments = arguments
+        return store
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

@@ -90,24 +90,24 @@ def locate_node(
         raise ArgumentError(f"mode {mode!r} is not one of 'r', 'r+', 'a', 'w' and 'w-'")
     if zarr_format not in (None, 2, 3):
         raise ArgumentError(f"zarr_format {zarr_format!r} is not 2 or 3")
-    opened, at = open_store(store, mode, storage_options=storage_options)
+    opened, path_in_store = open_store(store, mode, storage_options=storage_options)
     if chunk_store is not None:
-        chunks, below = open_store(chunk_store, mode)
-        if below:
+        chunks, chunk_path = open_store(chunk_store, mode)
+        if chunk_path:
             raise ArgumentError(f"chunk_store {chunk_store!r} names a path, which is {path!r}")
         opened = split_store(opened, chunks)
     if path is not None:
         check_path(path)
     if path:
-        at = _join_path(opened, at, path.strip("/"))
-    return opened, normalize_path(at, zarr_format) if at else ""
+        path_in_store = _join_path(opened, path_in_store, path.strip("/"))
+    return opened, normalize_path(path_in_store, zarr_format) if path_in_store else ""
 
 
-def _join_path(store: Store, at: str, path: str) -> str:
+def _join_path(store: Store, base: str, path: str) -> str:
     """Return the path of a node below `at`; that of a packed folder may be in it already."""
-    joined = join(at, path)
+    joined = join(base, path)
     folder = getattr(store, "root_folder", "")
-    if not folder or at != folder or not f"{path}/".startswith(f"{folder}/"):
+    if not folder or base != folder or not f"{path}/".startswith(f"{folder}/"):
         return joined
     return joined if any(store.list_dir(f"{joined}/")) else path
 
@@ -187,9 +187,9 @@ def open_store(
         return store, ""
     if isinstance(store, (str, os.PathLike)):
         return _open_path(os.fspath(store), mode)
-    place: tuple[Store, str] | None = getattr(store, "_place", None)
-    if place is not None:  # of an array or a group
-        return place
+    location: tuple[Store, str] | None = getattr(store, "_place", None)
+    if location is not None:  # of an array or a group
+        return location
     return adapt_store(store, read_only=read_only), ""
 
 
@@ -199,11 +199,11 @@ def _open_url(url: str, scheme: str, options: Mapping[str, Any], mode: str) -> t
     if scheme in _FILE_SCHEMES:
         from tessarr.store import single_file
 
-        found = single_file.open_url(url, mode=mode, durable=current().durable)
-        if found is not None:
+        opened = single_file.open_url(url, mode=mode, durable=current().durable)
+        if opened is not None:
             if options:
                 raise _build_options_error(url)
-            return found
+            return opened
     if scheme not in {"file", "memory"} or "::" in url:
         return _open_registered(url, scheme, options, read_only=mode == "r")
     if options:
@@ -250,8 +250,8 @@ def _open_registered(
         return open_url(url, options, read_only=read_only)
     if options:
         raise _build_options_error(url)
-    found = opener(url, read_only=read_only)
-    opened, path = found if isinstance(found, tuple) else (found, "")
+    result = opener(url, read_only=read_only)
+    opened, path = result if isinstance(result, tuple) else (result, "")
     return adapt_store(opened, read_only=read_only), normalize_path(path)
 
 
@@ -297,9 +297,9 @@ def _open_path(path: str, mode: str) -> tuple[Store, str]:
     if path.lower().endswith(_FILE_SUFFIXES) or os.path.isfile(path):  # noqa: PTH113 (slow)
         from tessarr.store import single_file
 
-        found = single_file.open_path(path, mode=mode, durable=durable)
-        if found is not None:
-            return found
+        opened = single_file.open_path(path, mode=mode, durable=durable)
+        if opened is not None:
+            return opened
     try:
         return LocalStore(path, read_only=mode == "r", durable=durable), ""
     except UnicodeEncodeError as error:

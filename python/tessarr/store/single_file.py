@@ -55,11 +55,11 @@ def open_url(url: str, *, mode: str, durable: bool) -> tuple[Store, str] | None:
 
     None where the file is not on this machine.
     """
-    found = parse_file_url(url)
+    parsed = parse_file_url(url)
     database = url.lower().startswith("sqlite")
-    if found is None and not database:
+    if parsed is None and not database:
         return None
-    file, path = found or ("", "")
+    file, path = parsed or ("", "")
     if not file:
         raise ArgumentError(f"cannot open {url!r}: it names no file of this machine")
     if database:
@@ -68,7 +68,7 @@ def open_url(url: str, *, mode: str, durable: bool) -> tuple[Store, str] | None:
     return store, normalize_path(path) or folder
 
 
-def repair_zip(place: object, *, wanted: bool) -> bool:
+def repair_zip(location: object, *, enabled: bool) -> bool:
     """Complete a Zip file that a killed process left; return whether that was done.
 
     Parameters
@@ -78,9 +78,9 @@ def repair_zip(place: object, *, wanted: bool) -> bool:
     wanted
         Whether to do so.
     """
-    if not wanted or not isinstance(place, str | os.PathLike):
+    if not enabled or not isinstance(location, str | os.PathLike):
         return False
-    text = os.fspath(place)
+    text = os.fspath(location)
     path = (parse_file_url(text) or ("", ""))[0] if "::" in text or "://" in text else text
     path = str(expand_user(path))
     if not Path(path).is_file() or not (path.lower().endswith(ZIP_SUFFIXES) or is_zip(path)):

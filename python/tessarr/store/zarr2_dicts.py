@@ -71,9 +71,9 @@ class DictStore(_ObjectStore):
         arguments: dict[str, Any] = {"root": cls() if root is None else root, "cls": cls}
         if dimension_separator is not None:
             arguments["dimension_separator"] = dimension_separator
-        made = made_class._build(arguments, ForeignStore(_NestedDicts(arguments["root"], cls)))
-        made.dimension_separator = dimension_separator
-        return made
+        store = made_class._build(arguments, ForeignStore(_NestedDicts(arguments["root"], cls)))
+        store.dimension_separator = dimension_separator
+        return store
 
     @property
     def root(self) -> _Dict:
@@ -113,23 +113,23 @@ class _NestedDicts:
 
     def get(self, key: str) -> Any:
         *folders, name = key.split("/")
-        found = self._find_folder(folders)
-        value = None if found is None else found.get(name)
+        parent = self._find_folder(folders)
+        value = None if parent is None else parent.get(name)
         return None if isinstance(value, Mapping) else value
 
     def put(self, key: str, data: bytes) -> None:
         *folders, name = key.split("/")
         with self._lock:
-            found: Any = self._root
+            parent: Any = self._root
             for folder in folders:
-                if folder not in found:
-                    found[folder] = self._build()
-                found = found[folder]
-                if not isinstance(found, MutableMapping):
+                if folder not in parent:
+                    parent[folder] = self._build()
+                parent = parent[folder]
+                if not isinstance(parent, MutableMapping):
                     raise StoreError(f"cannot store {key!r}: {folder!r} in it is a value", key=key)
-            if isinstance(found.get(name), Mapping):
+            if isinstance(parent.get(name), Mapping):
                 raise StoreError(f"cannot store {key!r}: there are keys below it", key=key)
-            found[name] = data
+            parent[name] = data
 
     def delete(self, key: str) -> None:
         with self._lock:
@@ -147,38 +147,38 @@ class _NestedDicts:
         """Remove a value or a dict, and the dicts around it that are empty then."""
         *folders, name = path.split("/")
         around = [self._find_folder(folders[:depth]) for depth in range(len(folders) + 1)]
-        for found, inner in zip(reversed(around), (name, *reversed(folders)), strict=True):
-            assert found is not None
-            del found[inner]
-            if found:
+        for parent, inner in zip(reversed(around), (name, *reversed(folders)), strict=True):
+            assert parent is not None
+            del parent[inner]
+            if parent:
                 break
 
     def list(self, prefix: str) -> Iterator[str]:
         with self._lock:
-            found = self._find_folder(prefix[:-1].split("/") if prefix else [])
-            keys = [*_iterate_keys(found, prefix)] if found is not None else []
+            parent = self._find_folder(prefix[:-1].split("/") if prefix else [])
+            keys = [*_iterate_keys(parent, prefix)] if parent is not None else []
         return iter(keys)
 
     def list_dir(self, prefix: str) -> tuple[Any, Any]:
         with self._lock:
-            found = self._find_folder(prefix[:-1].split("/") if prefix else [])
-            items = [] if found is None else [*found.items()]
+            parent = self._find_folder(prefix[:-1].split("/") if prefix else [])
+            items = [] if parent is None else [*parent.items()]
         folders = [f"{prefix}{name}/" for name, value in items if isinstance(value, Mapping)]
         keys = [f"{prefix}{name}" for name, value in items if not isinstance(value, Mapping)]
         return keys, folders
 
     def _find_folder(self, names: Any) -> _Dict | None:
-        found: Any = self._root
+        folder: Any = self._root
         for name in names:
-            found = found.get(name)
-            if not isinstance(found, MutableMapping):
+            folder = folder.get(name)
+            if not isinstance(folder, MutableMapping):
                 return None
-        return found  # type: ignore[no-any-return] # checked at each step
+        return folder  # type: ignore[no-any-return] # checked at each step
 
 
-def _iterate_keys(found: Mapping[str, Any], prefix: str) -> Iterator[str]:
+def _iterate_keys(root: Mapping[str, Any], prefix: str) -> Iterator[str]:
     # Keys may be nested more deeply than calls may.
-    folders = [(prefix, found)]
+    folders = [(prefix, root)]
     while folders:
         path, folder = folders.pop()
         for name, value in folder.items():

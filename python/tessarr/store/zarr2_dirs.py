@@ -54,9 +54,9 @@ class DirectoryStore(LocalStore):
             raise ArgumentError(
                 f"dimension_separator must be '.' or '/', not {dimension_separator!r}"
             )
-        made = super().__new__(cls, path, read_only=read_only, durable=durable)
-        made.dimension_separator = dimension_separator
-        return made
+        store = super().__new__(cls, path, read_only=read_only, durable=durable)
+        store.dimension_separator = dimension_separator
+        return store
 
     @classmethod
     def _restore(cls, path: str, separator: Literal[".", "/"] | None) -> Self:
@@ -142,10 +142,10 @@ class TempStore(DirectoryStore):
         import tempfile
 
         path = tempfile.mkdtemp(suffix, prefix, dir)
-        made = super().__new__(cls, path, dimension_separator=dimension_separator)
-        made._remove = _Removal(path)
-        atexit.register(made._remove)
-        return made
+        store = super().__new__(cls, path, dimension_separator=dimension_separator)
+        store._remove = _Removal(path)
+        atexit.register(store._remove)
+        return store
 
     def close(self) -> None:
         """Remove the folder."""

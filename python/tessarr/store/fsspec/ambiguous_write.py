@@ -26,10 +26,10 @@ _sent: Final[ContextVar[list[object] | None]] = ContextVar("sent", default=None)
 
 
 async def record_requests(
-    lost: list[object], work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any
+    unanswered: list[object], work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any
 ) -> T:
     """Do what asks a server, and note the requests to which there is no answer."""
-    _sent.set(lost)  # each task has its own
+    _sent.set(unanswered)  # each task has its own
     return await work(*arguments)
 
 
@@ -54,11 +54,11 @@ async def trace_s3_client(client: Any) -> None:
     """
     # None of these is public: where they have other names, answers are lost as before.
     http: Any = getattr(getattr(client, "_endpoint", None), "http_session", None)
-    found = [getattr(http, "_session", None)]  # before aiobotocore had one for each proxy
+    sessions = [getattr(http, "_session", None)]  # before aiobotocore had one for each proxy
     if getattr(http, "_sessions", None) is not None and hasattr(http, "_get_session"):
         await http._get_session(None)
-        found = [*http._sessions.values()]
-    for session in found:
+        sessions = [*http._sessions.values()]
+    for session in sessions:
         if hasattr(session, "trace_configs"):  # else it is none of aiohttp
             trace_session(session)
 
@@ -73,12 +73,12 @@ def trace_session(session: Any) -> None:
 def _get_trace() -> Any:
     from aiohttp import TraceConfig
 
-    made = TraceConfig()
-    made.on_request_headers_sent.append(_add_request)
-    made.on_request_redirect.append(_remove_request)
-    made.on_request_end.append(_remove_request)
-    made.freeze()
-    return made
+    trace = TraceConfig()
+    trace.on_request_headers_sent.append(_add_request)
+    trace.on_request_redirect.append(_remove_request)
+    trace.on_request_end.append(_remove_request)
+    trace.freeze()
+    return trace
 
 
 async def _add_request(*_: Any) -> None:
@@ -87,7 +87,7 @@ async def _add_request(*_: Any) -> None:
         sent.append(None)
 
 
-async def _remove_request(_: Any, __: Any, told: Any) -> None:
+async def _remove_request(_: Any, __: Any, event: Any) -> None:
     sent = _sent.get()
-    if sent and told.response.status not in GATEWAY_STATUSES:
+    if sent and event.response.status not in GATEWAY_STATUSES:
         sent.pop()

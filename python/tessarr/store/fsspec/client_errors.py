@@ -65,12 +65,12 @@ def build_store_error(
         return error
     message = f"cannot {action} {location}: {reason or describe_error(error)}"
     if isinstance(error, NotImplementedError):
-        found: Exception = UnsupportedError(message)
+        raised: Exception = UnsupportedError(message)
     else:
         number = errno.EACCES if _is_denied(error) else _get_errno(error)
-        found = StoreError(message, retryable=is_transient(error), errno=number, key=key)
-    found.__cause__ = error
-    return found
+        raised = StoreError(message, retryable=is_transient(error), errno=number, key=key)
+    raised.__cause__ = error
+    return raised
 
 
 def raises_store_errors(
@@ -89,10 +89,10 @@ def raises_store_errors(
             except unchanged:
                 raise
             except Exception as error:
-                found: Exception = self._error(action, error, *arguments)
-                if found is error:
+                raised: Exception = self._error(action, error, *arguments)
+                if raised is error:
                     raise
-                raise found from error
+                raise raised from error
 
         return cast("Callable[P, T]", call)
 

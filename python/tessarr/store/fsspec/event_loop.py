@@ -45,20 +45,20 @@ def get_pending(loop: AbstractEventLoop) -> dict[FailCallback, object]:
     The values are only kept: loops keep no tasks. Nothing but the call of its method tells of a
     loop that it is closed, and what it has not done it never does.
     """
-    found = _pending.get(loop)
-    if found is None:
-        found = _pending.setdefault(loop, {})
+    callbacks = _pending.get(loop)
+    if callbacks is None:
+        callbacks = _pending.setdefault(loop, {})
         close = loop.close
 
         def closing() -> None:
             close()
             with suppress(KeyError):  # those who begin meanwhile may take their own out
                 while True:
-                    found.popitem()[0](build_closed_error())
+                    callbacks.popitem()[0](build_closed_error())
 
         with suppress(AttributeError):  # loops of others need not let it be replaced
             loop.close = closing  # type: ignore[method-assign]
-    return found
+    return callbacks
 
 
 def start_work(loop: AbstractEventLoop, work: Callable[[], object], fail: FailCallback) -> None:
@@ -145,9 +145,9 @@ def wait_for_item(ends: SimpleQueue[Any], timeout: float | None) -> None:
         return
     until = None if timeout is None else monotonic() + timeout
     while True:
-        left = _POLL_S if until is None else min(_POLL_S, until - monotonic())
+        timeout_s = _POLL_S if until is None else min(_POLL_S, until - monotonic())
         try:
-            ends.get(timeout=max(0.0, left))
+            ends.get(timeout=max(0.0, timeout_s))
         except Empty:
             if until is not None and monotonic() >= until:
                 raise  # so long a wait does no harm, whoever else waits

@@ -74,20 +74,20 @@ class Files:
 
     @property
     def _fs(self) -> Any:
-        here = os.getpid()
-        found = self._fs_by_process.get(here)
-        if found is None:
-            with self._preparing.setdefault(here, Lock()):
-                found = self._fs_by_process.get(here)
-                if found is None:
-                    found = self._fs_by_process[here] = self._create_fs(here)
-        return found
+        process = os.getpid()
+        fs = self._fs_by_process.get(process)
+        if fs is None:
+            with self._preparing.setdefault(process, Lock()):
+                fs = self._fs_by_process.get(process)
+                if fs is None:
+                    fs = self._fs_by_process[process] = self._create_fs(process)
+        return fs
 
     @raises_store_errors("open")
-    def _create_fs(self, here: int) -> Any:
+    def _create_fs(self, process: int) -> Any:
         """Return the file system that is asked in a process."""
         fs = self._original_fs
-        if here != self._process:
+        if process != self._process:
             # The thread that serves asynchronous file systems is not in a forked child.
             import pickle
 
@@ -135,16 +135,16 @@ class Files:
 
     def _find_hidden_failure(self, error: BaseException, path: str) -> BaseException | None:
         """Return why a file only seems to be absent; None where it is."""
-        found = find_hidden_failure(error, self._absent_statuses)
-        if found is None and isinstance(error, FileNotFoundError) and _is_cache(self._fs):
+        hidden = find_hidden_failure(error, self._absent_statuses)
+        if hidden is None and isinstance(error, FileNotFoundError) and _is_cache(self._fs):
             # A cache asks whether the file is there, and takes each failure for a "no".
             try:
                 self._fs.fs.info(path)
             except Exception as failure:  # noqa: BLE001 (returned, unless it says "absent")
-                found = find_hidden_failure(failure, self._absent_statuses)
-                return found if isinstance(failure, self._missing_errors) else failure
+                hidden = find_hidden_failure(failure, self._absent_statuses)
+                return hidden if isinstance(failure, self._missing_errors) else failure
             return ConnectionError("the file system did not find the file, which is there")
-        return found
+        return hidden
 
     def _error(self, action: str, error: Exception, *arguments: Any) -> Exception:
         """Return the error to raise where the file system has failed: most arguments are a key."""
@@ -245,12 +245,12 @@ class Files:
         fs, path = self._fs, self._to_path(prefix).rstrip("/")
         try:
             fs.invalidate_cache(path)
-            found = [key for key in self._to_keys(fs.find(path)) if key.startswith(prefix)]
+            keys = [key for key in self._to_keys(fs.find(path)) if key.startswith(prefix)]
         except Exception as error:  # noqa: BLE001 (raised again unless it says so)
             self._check_list_error(error, path)
-            found = []
-        self._check_can_list(prefix, listed=bool(found))
-        return found
+            keys = []
+        self._check_can_list(prefix, listed=bool(keys))
+        return keys
 
     @raises_store_errors("list")
     def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
@@ -262,9 +262,9 @@ class Files:
             self._check_list_error(error, path)
             entries = []
         self._check_can_list(prefix, listed=bool(entries))
-        below = [entry for entry in entries if entry["name"].strip("/") != path.strip("/")]
-        keys = [entry["name"] for entry in below if entry["type"] != "directory"]
-        prefixes = [entry["name"] for entry in below if entry["type"] == "directory"]
+        members = [entry for entry in entries if entry["name"].strip("/") != path.strip("/")]
+        keys = [entry["name"] for entry in members if entry["type"] != "directory"]
+        prefixes = [entry["name"] for entry in members if entry["type"] == "directory"]
         return self._to_keys(keys), [f"{name}/" for name in self._to_keys(prefixes)]
 
     def _check_list_error(self, error: Exception, path: str) -> None:

@@ -88,19 +88,21 @@ class RemoteFiles(Files):
         self._site = _engine.Site()
         self._endpoint_after_s = 0.0  # when it is looked for
         self._absent_is_forbidden = False
-        usual = FileNotFoundError in missing and all(issubclass(one, OSError) for one in missing)
-        if not usual:
+        has_usual_errors = FileNotFoundError in missing and all(
+            issubclass(kind, OSError) for kind in missing
+        )
+        if not has_usual_errors:
             self._endpoint_after_s = inf
         elif server.find_endpoint is None:
-            place = find_web_endpoint(fs, root)
-            if place is not None:
-                self._site.place(*place._replace(absent_is_forbidden=_FORBIDDEN in absent))
+            endpoint = find_web_endpoint(fs, root)
+            if endpoint is not None:
+                self._site.place(*endpoint._replace(absent_is_forbidden=_FORBIDDEN in absent))
 
     @raises_store_errors("read", *ABSENT)
     def get(self, key: str) -> bytes | None:
         """Give all of a file."""
-        found = self.open_head(key, None)
-        return None if found is None else found.read(0, found.size)
+        opened = self.open_head(key, None)
+        return None if opened is None else opened.read(0, opened.size)
 
     @raises_store_errors("read", *ABSENT)
     def open_head(self, key: str, count: int | None) -> _OpenedFile | None:
@@ -135,49 +137,49 @@ class RemoteFiles(Files):
 
         start_work(loop, lambda: self._start_requests(loop, take()), fail)
 
-    def _start_requests(self, loop: AbstractEventLoop, asked: list[Any]) -> None:
+    def _start_requests(self, loop: AbstractEventLoop, requests: list[Any]) -> None:
         waits = get_pending(loop)
-        for one in asked:
-            fail = partial(_fail_requests, [one])
-            waits[fail] = loop.create_task(self._answer_request(loop, one, fail))
+        for request in requests:
+            fail = partial(_fail_requests, [request])
+            waits[fail] = loop.create_task(self._answer_request(loop, request, fail))
 
     async def _answer_request(
-        self, loop: AbstractEventLoop, asked: Any, fail: FailCallback
+        self, loop: AbstractEventLoop, request: Any, fail: FailCallback
     ) -> None:
         try:
-            if asked.method == "open_tail":
-                found = await self._fetch_tail(asked.key, asked.count)
-            elif asked.method == "open_part":
-                found = await self._part(asked.key, asked.offset, asked.count)
+            if request.method == "open_tail":
+                opened = await self._fetch_tail(request.key, request.count)
+            elif request.method == "open_part":
+                opened = await self._part(request.key, request.offset, request.count)
             else:
-                count = _FIRST_BYTES if asked.method == "open_value" else asked.count
-                found = await self._fetch_head(asked.key, count)
+                count = _FIRST_BYTES if request.method == "open_value" else request.count
+                opened = await self._fetch_head(request.key, count)
         except (KeyError, FileNotFoundError):  # as of every store, whatever else says so here
-            self._start_requests(loop, asked.tell(None))
+            self._start_requests(loop, request.tell(None))
         except CancelledError:
-            self._start_requests(loop, asked.fail(build_closed_error()))
+            self._start_requests(loop, request.fail(build_closed_error()))
         except Exception as error:  # noqa: BLE001 (told to who waits)
-            self._start_requests(loop, asked.fail(self._error("read", error, asked.key)))
+            self._start_requests(loop, request.fail(self._error("read", error, request.key)))
         except BaseException as error:  # noqa: BLE001 (told to who waits)
-            self._start_requests(loop, asked.fail(error))
+            self._start_requests(loop, request.fail(error))
         else:
-            self._start_requests(loop, asked.tell(found))
+            self._start_requests(loop, request.tell(opened))
         finally:
             get_pending(loop).pop(fail, None)
 
     async def _fetch_head(self, key: str, count: int | None) -> _OpenedFile | None:
-        found = await self._fetch_range(
+        opened = await self._fetch_range(
             key, None if count is None else f"bytes=0-{max(count, 1) - 1}"
         )
-        if found is not None:
-            await found.complete(0, found.size if count is None else min(count, found.size))
-        return found
+        if opened is not None:
+            await opened.complete(0, opened.size if count is None else min(count, opened.size))
+        return opened
 
     async def _fetch_tail(self, key: str, count: int) -> _OpenedFile | None:
-        found = await self._fetch_range(key, f"bytes=-{max(count, 1)}")
-        if found is not None:  # of a server that takes it for the beginning, too
-            await found.complete(max(0, found.size - count), min(count, found.size))
-        return found
+        opened = await self._fetch_range(key, f"bytes=-{max(count, 1)}")
+        if opened is not None:  # of a server that takes it for the beginning, too
+            await opened.complete(max(0, opened.size - count), min(count, opened.size))
+        return opened
 
     async def _part(self, key: str, offset: int, count: int) -> _OpenedFile | None:
         return await self._fetch_range(key, f"bytes={offset}-{offset + max(count, 1) - 1}")
@@ -202,17 +204,17 @@ class RemoteFiles(Files):
         if look is None or not self._may_find_endpoint():
             return
         try:
-            place = await look(self._fs, self._root)
-            if place is not None:
-                place = place._replace(
+            endpoint = await look(self._fs, self._root)
+            if endpoint is not None:
+                endpoint = endpoint._replace(
                     absent_is_forbidden=self._absent_is_forbidden,
                     ignores_listings=self.prepare is not None,
                 )
-            placed = place and self._site.place(*place)
+            is_used = endpoint and self._site.place(*endpoint)
         except Exception:  # noqa: BLE001 (what is read comes without it, too)
             self._suspend_endpoint()
             return
-        if not placed:
+        if not is_used:
             self._endpoint_after_s = inf
 
     def _suspend_endpoint(self) -> None:
@@ -232,12 +234,12 @@ class RemoteFiles(Files):
     def _may_find_endpoint(self) -> bool:
         return not self._site.is_placed() and monotonic() >= self._endpoint_after_s
 
-    def _refused(self, key: str, *told: Any) -> Exception | None:
+    def _refused(self, key: str, *response: Any) -> Exception | None:
         """Return the error for what a server refused, as `ErrorResponse` tells it.
 
         None: the file system is to be asked, which knows what is to be done then.
         """
-        refusal = ErrorResponse(*told)
+        refusal = ErrorResponse(*response)
         if refusal.status in self._absent_statuses:
             return None
         if refusal.status in _REDIRECT_STATUSES and self.server.find_endpoint is not None:
@@ -288,10 +290,10 @@ class RemoteFiles(Files):
             self._change_file(key, None, None)
 
     def _change_file(self, key: str, data: bytes | None, tag: str | None) -> bytes | bool:
-        done = change_file(self._fs, self.server, self._to_path(key), data, tag)
-        if done and self._may_find_endpoint():
+        changed = change_file(self._fs, self.server, self._to_path(key), data, tag)
+        if changed and self._may_find_endpoint():
             run_in_loop(self._fs.loop, self._find_endpoint)
-        return done
+        return changed
 
 
 class ConditionalFiles(RemoteFiles):
@@ -383,7 +385,7 @@ def _contains(part: FilePart, offset: int, count: int) -> bool:
     return not count or part.first <= offset <= offset + count <= part.first + len(part.data)
 
 
-def _fail_requests(asked: list[Any], error: BaseException) -> None:
+def _fail_requests(requests: list[Any], error: BaseException) -> None:
     """Tell an error to all who ask, those included who ask then."""
-    while asked:
-        asked += asked.pop().fail(error)
+    while requests:
+        requests += requests.pop().fail(error)

@@ -96,8 +96,8 @@ class Server(NamedTuple):
 
 def find_server(fs: Any) -> Server | None:
     """Return how the server of a file system is asked; None: only as fsspec does."""
-    found = (_SERVERS[name] for name in get_protocols(fs) if name in _SERVERS)
-    return next((server for server in found if hasattr(fs, server.required_method)), None)
+    servers = (_SERVERS[name] for name in get_protocols(fs) if name in _SERVERS)
+    return next((server for server in servers if hasattr(fs, server.required_method)), None)
 
 
 async def fetch_part(fs: Any, server: Server, path: str, span: str | None) -> FilePart:
@@ -115,8 +115,8 @@ async def fetch_part(fs: Any, server: Server, path: str, span: str | None) -> Fi
     lasts = lasts and get_version(tag) is not None
     if content_range is None:
         return FilePart(data, 0, len(data), tag or "", lasts)
-    told = _CONTENT_RANGE.fullmatch(content_range)
-    first, last, size = map(int, told.groups()) if told else (0, -1, 0)
+    match = _CONTENT_RANGE.fullmatch(content_range)
+    first, last, size = map(int, match.groups()) if match else (0, -1, 0)
     if not first <= last < size or len(data) > last + 1 - first:
         raise StoreError(
             f"{path!r}: the server gave {len(data)} bytes as the range {content_range!r}"
@@ -142,19 +142,19 @@ def change_file(
         If nobody knows: it was asked again, as an answer was lost, and has refused it then.
     """
     assert server.change is not None
-    lost: list[object] = []
+    unanswered: list[object] = []
     try:
-        new = run_in_loop(fs.loop, record_requests, lost, server.change, fs, path, data, tag)
+        new = run_in_loop(fs.loop, record_requests, unanswered, server.change, fs, path, data, tag)
     except Exception as error:
         if tag is None:
             raise
         if any(get_status(cause) == NOT_IMPLEMENTED for cause in iterate_causes(error)):
             raise _build_conditions_error("the server") from error
-        if not _is_conflict(error, there=tag != ""):
-            if lost and is_unapplied(error):
+        if not _is_conflict(error, expects_file=tag != ""):
+            if unanswered and is_unapplied(error):
                 raise build_unclear_error() from error
             raise
-        if lost:
+        if unanswered:
             raise build_answer_lost_error(path) from error
         return False
     fs.invalidate_cache(path)
@@ -184,12 +184,12 @@ def _get_reported_size(error: BaseException) -> int:
     for cause in iterate_causes(error):
         answer = getattr(cause, "response", None)  # of botocore
         if isinstance(answer, dict):
-            told = f"bytes */{answer.get('Error', {}).get('ActualObjectSize')}"
+            content_range = f"bytes */{answer.get('Error', {}).get('ActualObjectSize')}"
         else:
-            told = (getattr(cause, "headers", None) or {}).get("Content-Range", "")
-        found = _SIZE.fullmatch(told)
-        if found:
-            return int(found[1])
+            content_range = (getattr(cause, "headers", None) or {}).get("Content-Range", "")
+        match = _SIZE.fullmatch(content_range)
+        if match:
+            return int(match[1])
     return 0
 
 
@@ -198,7 +198,7 @@ def _get_range_start(span: str) -> int:
     return int(span.removeprefix("bytes=").partition("-")[0] or 0)
 
 
-def _is_conflict(error: BaseException, *, there: bool) -> bool:
+def _is_conflict(error: BaseException, *, expects_file: bool) -> bool:
     """Return whether a file was not changed because it is in another state.
 
     It was to be there, or not: then what is not found is the bucket.
@@ -207,7 +207,7 @@ def _is_conflict(error: BaseException, *, there: bool) -> bool:
         isinstance(cause, FileExistsError)
         or get_status(cause) == _PRECONDITION_FAILED
         or "ConditionalRequestConflict" in str(cause)
-        or (there and isinstance(cause, FileNotFoundError))
+        or (expects_file and isinstance(cause, FileNotFoundError))
         for cause in iterate_causes(error)
     )
 
@@ -246,8 +246,8 @@ async def _get_s3_file(fs: Any, path: str, span: str | None) -> Response:
             answer["Body"].close()
         return data, answer.get("ContentRange"), answer.get("ETag"), True
 
-    found: Response = await _error_wrapper(ask, retries=fs.retries)
-    return found
+    response: Response = await _error_wrapper(ask, retries=fs.retries)
+    return response
 
 
 async def _change_s3_file(fs: Any, path: str, data: bytes | None, tag: str | None) -> str | None:

@@ -119,7 +119,7 @@ class FsspecStore(DescribedStore):
         schemes = get_protocols(fs)
         read_only = read_only or bool(schemes & _READ_ONLY_SCHEMES)
         if schemes & {"file", "local"}:
-            made = cls._build(arguments, LocalStore(path or "/", read_only=read_only))
+            store = cls._build(arguments, LocalStore(path or "/", read_only=read_only))
         else:
             files = _get_shared_files(
                 fs,
@@ -130,9 +130,9 @@ class FsspecStore(DescribedStore):
                 conditional=arguments.get("conditional_writes", True),
                 absent=arguments.get("missing_status", (404,)),
             )
-            made = cls._build(arguments, ForeignStore(files, read_only=read_only))
-        made._url = fs.unstrip_protocol(path)
-        return made
+            store = cls._build(arguments, ForeignStore(files, read_only=read_only))
+        store._url = fs.unstrip_protocol(path)
+        return store
 
     @classmethod
     def from_url(
@@ -298,27 +298,27 @@ def open_url(
     return store, find_only_folder(store)
 
 
-def _check_statuses(given: Iterable[int]) -> tuple[int, ...]:
-    found = tuple(given)
-    if not all(type(status) is int and 400 <= status < 500 for status in found):
-        raise ArgumentError(f"missing_status {found!r} are not status codes from 400 to 499")
-    return tuple(sorted({404, *found}))
+def _check_statuses(missing_status: Iterable[int]) -> tuple[int, ...]:
+    statuses = tuple(missing_status)
+    if not all(type(status) is int and 400 <= status < 500 for status in statuses):
+        raise ArgumentError(f"missing_status {statuses!r} are not status codes from 400 to 499")
+    return tuple(sorted({404, *statuses}))
 
 
 def adapt_fsspec(store: Any, *, read_only: bool) -> FsspecStore | None:
     """Return the store that an ``fsspec.FSMap`` or a ``upath.UPath`` means; else None."""
     if _is_from_module(store, "fsspec.mapping"):
-        made = FsspecStore.from_mapper(store, read_only=read_only)
+        adapted = FsspecStore.from_mapper(store, read_only=read_only)
     elif _is_from_module(store, "upath"):
-        made = FsspecStore.from_upath(store, read_only=read_only)
+        adapted = FsspecStore.from_upath(store, read_only=read_only)
     else:
         return None
-    made._user_store = store
-    return made
+    adapted._user_store = store
+    return adapted
 
 
-def _is_from_module(thing: object, module: str) -> bool:
-    return any(f"{cls.__module__}.".startswith(f"{module}.") for cls in type(thing).__mro__)
+def _is_from_module(value: object, module: str) -> bool:
+    return any(f"{cls.__module__}.".startswith(f"{module}.") for cls in type(value).__mro__)
 
 
 def _suggest_scheme(scheme: str) -> str:
@@ -342,10 +342,10 @@ def _open_filesystem(url: str, storage_options: Mapping[str, Any]) -> tuple[Any,
     try:
         fs, path = url_to_fs(url, **storage_options)
     except Exception as error:
-        found = _build_opening_error(error, url, scheme)
-        if found is error:
+        raised = _build_opening_error(error, url, scheme)
+        if raised is error:
             raise
-        raise found from error
+        raise raised from error
     return fs, path
 
 
@@ -401,19 +401,19 @@ def _get_shared_files(
     absent: tuple[int, ...],
 ) -> Files:
     """Return the same object for all who open the same place, which share its locks."""
-    place = (*_get_identity(fs), root, missing, concurrency, retries, conditional, absent)
+    location = (*_get_identity(fs), root, missing, concurrency, retries, conditional, absent)
     with _open_files_lock:
-        found = _open_files.get(place)
-        if found is None:
-            found = create_files(
+        files = _open_files.get(location)
+        if files is None:
+            files = create_files(
                 fs, root, missing, concurrency, conditional=conditional, absent=absent
             )
             if not retries:
-                found.prepare = _disable_retries
-            if not isinstance(place[0], _Identity):
-                found.identity = repr(place)
-            _open_files[place] = found
-    return found
+                files.prepare = _disable_retries
+            if not isinstance(location[0], _Identity):
+                files.identity = repr(location)
+            _open_files[location] = files
+    return files
 
 
 def _disable_retries(fs: Any) -> Any:
@@ -450,8 +450,8 @@ def _get_identity(fs: Any) -> tuple[object, ...]:
 class _Identity:
     """Equal where the object is the same one, which it keeps."""
 
-    def __init__(self, given: object) -> None:
-        self._object = given
+    def __init__(self, value: object) -> None:
+        self._object = value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Identity) and other._object is self._object

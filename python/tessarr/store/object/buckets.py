@@ -68,17 +68,17 @@ async def find_s3_endpoint(fs: Any, root: str) -> Endpoint | None:
     trusted = session.get_config_variable("ca_bundle")
     if url.startswith("https:") and trusted not in {None, os.environ.get("SSL_CERT_FILE")}:
         return None
-    keys, valid_s = None, inf
+    signing_key, valid_s = None, inf
     if config.signature_version is not UNSIGNED:
         if config.signature_version not in {"s3v4", "v4"}:
             return None
-        keys, valid_s = await _get_signing_key(client, region)
-        if keys is None:
+        signing_key, valid_s = await _get_signing_key(client, region)
+        if signing_key is None:
             return None
     start = f"{url}/{quote(folder, safe=f'{_UNESCAPED}/')}".rstrip("/")
     headers = [("x-amz-request-payer", "requester")] if fs.req_kw else []
-    place = Endpoint(f"{start}/", "", headers, _TIMEOUT_S, f"{_UNESCAPED}/", "etag", keys)
-    return place._replace(max_stored_bytes=_MAX_STORED_BYTES, valid_s=valid_s)
+    endpoint = Endpoint(f"{start}/", "", headers, _TIMEOUT_S, f"{_UNESCAPED}/", "etag", signing_key)
+    return endpoint._replace(max_stored_bytes=_MAX_STORED_BYTES, valid_s=valid_s)
 
 
 def _has_default_settings(fs: Any) -> bool:
@@ -101,14 +101,17 @@ async def _resolve_bucket(client: Any, name: str) -> tuple[str, str]:
     client, whichever the bucket was found in.
     """
     get = client.meta.service_model.operation_model("GetObject")
-    told: dict[str, Any] = {}
+    context: dict[str, Any] = {}
     where = {"Bucket": name, "Key": "x"}
-    url, headers, _ = await client._resolve_endpoint_ruleset(get, where, told)
-    signing = told.get("signing", {})
-    plain = signing.get("signing_name", "s3") == "s3" and told.get("auth_type") in {"v4", "none"}
+    url, headers, _ = await client._resolve_endpoint_ruleset(get, where, context)
+    signing = context.get("signing", {})
+    is_plain = signing.get("signing_name", "s3") == "s3" and context.get("auth_type") in {
+        "v4",
+        "none",
+    }
     region = signing.get("region") or client.meta.region_name
     region = "us-east-1" if region in {None, "aws-global"} else region
-    return url.rstrip("/"), region if plain and not headers else ""
+    return url.rstrip("/"), region if is_plain and not headers else ""
 
 
 async def _get_signing_key(client: Any, region: str) -> tuple[SigningKey | None, float]:
@@ -116,21 +119,21 @@ async def _get_signing_key(client: Any, region: str) -> tuple[SigningKey | None,
     credentials = client._get_credentials()
     if credentials is None:
         return None, inf
-    found = await credentials.get_frozen_credentials()
+    frozen = await credentials.get_frozen_credentials()
     valid_s = _VALID_S if hasattr(credentials, "refresh_needed") else inf
-    return (found.access_key, found.secret_key, found.token, region), valid_s
+    return (frozen.access_key, frozen.secret_key, frozen.token, region), valid_s
 
 
-def build_s3_error(fs: Any, path: str, told: ErrorResponse) -> Exception:
+def build_s3_error(fs: Any, path: str, response: ErrorResponse) -> Exception:
     """Return the error with which a file system of S3 tells of a status."""
     del fs, path
     from botocore.exceptions import ClientError
     from s3fs.errors import translate_boto_error
 
-    words = {"Code": str(told.status), "Message": told.reason}
-    answer = {"Error": words, "ResponseMetadata": {"HTTPStatusCode": told.status}}
-    found: Exception = translate_boto_error(ClientError(answer, f"{told.method.title()}Object"))
-    return found
+    words = {"Code": str(response.status), "Message": response.reason}
+    answer = {"Error": words, "ResponseMetadata": {"HTTPStatusCode": response.status}}
+    error: Exception = translate_boto_error(ClientError(answer, f"{response.method.title()}Object"))
+    return error
 
 
 # GCS
@@ -143,9 +146,9 @@ async def find_gcs_endpoint(fs: Any, root: str) -> Endpoint | None:
     """Return where the files of a folder are, and with which token they are asked for."""
     from urllib.request import getproxies
 
-    own = type(fs).__module__.partition(".")[0] == "gcsfs"
+    is_gcsfs = type(fs).__module__.partition(".")[0] == "gcsfs"
     secret = getattr(fs, "_use_client_cert", False)  # a certificate, which the engine has not got
-    if not own or secret or fs.session_kwargs or fs.requests_timeout or getproxies():
+    if not is_gcsfs or secret or fs.session_kwargs or fs.requests_timeout or getproxies():
         return None
     url, _, query = fs.url(f"{root}/a/x").partition("?")
     slash = "/" if url.endswith("a/x") else "%2F"
@@ -157,15 +160,15 @@ async def find_gcs_endpoint(fs: Any, root: str) -> Endpoint | None:
     plain = f"{_UNESCAPED}/" if slash == "/" else _UNESCAPED
     valid_s = _TOKEN_S if headers else inf
     end = len(url) - len(f"a{slash}x")
-    told = [*headers.items()]
-    place = Endpoint(url[:end], f"?{query}", told, _TIMEOUT_S, plain, "x-goog-generation")
-    return place._replace(valid_s=valid_s)
+    pairs = [*headers.items()]
+    endpoint = Endpoint(url[:end], f"?{query}", pairs, _TIMEOUT_S, plain, "x-goog-generation")
+    return endpoint._replace(valid_s=valid_s)
 
 
-def build_gcs_error(fs: Any, path: str, told: ErrorResponse) -> Exception:
+def build_gcs_error(fs: Any, path: str, response: ErrorResponse) -> Exception:
     """Return the error with which a file system of GCS tells of a status."""
     del fs, path
     from gcsfs.retry import HttpError
 
-    found: Exception = HttpError({"code": told.status, "message": told.reason})
-    return found
+    error: Exception = HttpError({"code": response.status, "message": response.reason})
+    return error

@@ -164,8 +164,8 @@ async def _request_web_file(fs: Any, session: Any, path: str, options: dict[str,
     async with session.get(fs.encode_url(path), **options) as answer:
         fs._raise_not_found_for_status(answer, path)
         if answer.status not in _SUCCESS_STATUSES:  # nor does it say where the file is
-            told = ErrorResponse("GET", answer.status, answer.reason, answer.headers)
-            raise build_web_error(fs, path, told)
+            error_response = ErrorResponse("GET", answer.status, answer.reason, answer.headers)
+            raise build_web_error(fs, path, error_response)
         data = await answer.read()
         content_range = (
             answer.headers.get("Content-Range", "") if answer.status == _PARTIAL else None
@@ -181,15 +181,17 @@ def build_timeout_error() -> TimeoutError:
     return TimeoutError("the server did not answer in time")
 
 
-def build_web_error(fs: Any, path: str, told: ErrorResponse) -> Exception:
+def build_web_error(fs: Any, path: str, response: ErrorResponse) -> Exception:
     """Return the error with which a file system of the web tells of a status."""
     from aiohttp import ClientResponseError, RequestInfo
     from multidict import CIMultiDict, CIMultiDictProxy
 
     url = fs.encode_url(path)
-    asked = RequestInfo(url, told.method, CIMultiDictProxy(CIMultiDict()), url)
-    headers = CIMultiDictProxy(CIMultiDict(told.headers))
-    return ClientResponseError(asked, (), status=told.status, message=told.reason, headers=headers)
+    request = RequestInfo(url, response.method, CIMultiDictProxy(CIMultiDict()), url)
+    headers = CIMultiDictProxy(CIMultiDict(response.headers))
+    return ClientResponseError(
+        request, (), status=response.status, message=response.reason, headers=headers
+    )
 
 
 def _is_old(modified: str | None, now: str | None) -> bool:

@@ -266,7 +266,7 @@ class Database:
 
     @contextmanager
     def _using(self, connection: Connection) -> Generator[None]:
-        generation, kept = self._generation, False
+        generation, is_held = self._generation, False
         try:
             yield
         except BaseException:
@@ -275,9 +275,9 @@ class Database:
             raise
         else:
             # A value that was opened keeps the connection, in a transaction.
-            kept = connection.in_transaction
+            is_held = connection.in_transaction
         finally:
-            if not kept:
+            if not is_held:
                 self._return_connection(connection, generation)
 
     def _return_connection(self, connection: Connection, generation: int) -> None:
@@ -334,8 +334,8 @@ class Database:
 
     def _is_immutable(self) -> bool:
         """Tell whether nobody can change the file: then no files can be beside it, either."""
-        beside = os.path.exists(f"{self.path}-wal")  # noqa: PTH110 (a str)
-        return not beside and not os.access(Path(self.path).parent, os.W_OK)
+        has_log = os.path.exists(f"{self.path}-wal")  # noqa: PTH110 (a str)
+        return not has_log and not os.access(Path(self.path).parent, os.W_OK)
 
     def _open_value(self, connection: Connection, key: str) -> OpenedValue | None:
         connection.execute("BEGIN")
@@ -363,8 +363,8 @@ class OpenedValue:
         with gate:
             if self._take_connection is not None and self.generation != self._database._generation:
                 raise StoreError("the value was opened before its store was closed, or forked")
-            found: bytes = self._data[offset : offset + count]
-        return found
+            data: bytes = self._data[offset : offset + count]
+        return data
 
     def release(self) -> Connection:
         """End the transaction and give the connection back."""

@@ -54,8 +54,10 @@ def check_table(connection: Connection, path: str) -> None:
     for kind, sql in connection.execute(statement).fetchall():
         virtual = str(sql or "").upper().startswith("CREATE VIRTUAL")
         if kind in {"view", "trigger"} or virtual:
-            what = "virtual table" if virtual else kind
-            raise DataError(f"{path!r} is not a store: it has a {what} 'zarr', not a plain table")
+            description = "virtual table" if virtual else kind
+            raise DataError(
+                f"{path!r} is not a store: it has a {description} 'zarr', not a plain table"
+            )
         if kind != "table":
             continue
         columns = {row[1]: row[6] for row in connection.execute("PRAGMA table_xinfo(zarr)")}
@@ -66,11 +68,11 @@ def check_table(connection: Connection, path: str) -> None:
 def list_keys(connection: Connection, prefix: str) -> list[str]:
     """Return the keys below a prefix, sorted."""
     statement = "SELECT k FROM zarr WHERE k >= ? AND k < ? ORDER BY k"
-    most = _get_max_rows(connection)
+    max_rows = _get_max_rows(connection)
     keys = [
-        key for (key,) in connection.execute(f"{statement} LIMIT {most}", get_key_range(prefix))
+        key for (key,) in connection.execute(f"{statement} LIMIT {max_rows}", get_key_range(prefix))
     ]
-    return _check_count(keys, most)
+    return _check_count(keys, max_rows)
 
 
 def _get_max_rows(connection: Connection) -> int:
@@ -80,8 +82,8 @@ def _get_max_rows(connection: Connection) -> int:
     return int(pages * page_bytes // 4 + 1)
 
 
-def _check_count(keys: list[str], most: int) -> list[str]:
-    if len(keys) >= most:
+def _check_count(keys: list[str], max_rows: int) -> list[str]:
+    if len(keys) >= max_rows:
         raise DataError("the database is damaged: its table 'zarr' has more rows than the file can")
     return keys
 
@@ -103,9 +105,13 @@ def get_value(connection: Connection, key: str) -> bytes | None:
 
 def put_value(connection: Connection, key: str, data: bytes) -> None:
     """Store a value, if SQLite takes one of its size."""
-    most = connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - len(key) - 100  # a row has a head
-    if len(data) > most:
-        message = f"a value of {len(data)} bytes: SQLite takes at most {most}; use smaller chunks"
+    max_bytes = (
+        connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - len(key) - 100
+    )  # a row has a head
+    if len(data) > max_bytes:
+        message = (
+            f"a value of {len(data)} bytes: SQLite takes at most {max_bytes}; use smaller chunks"
+        )
         raise ArgumentError(message, key=key)
     connection.execute("REPLACE INTO zarr(k, v) VALUES (?, ?)", (key, data))
 
@@ -133,10 +139,10 @@ def list_level(connection: Connection, prefix: str) -> tuple[list[str], list[str
     prefixes: list[str] = []
     start, end = get_key_range(prefix)
     statement = "SELECT k FROM zarr WHERE k >= ? AND k < ? ORDER BY k"
-    most = _get_max_rows(connection)
+    max_rows = _get_max_rows(connection)
     while True:
-        _check_count(keys, most)
-        _check_count(prefixes, most)
+        _check_count(keys, max_rows)
+        _check_count(prefixes, max_rows)
         for (key,) in connection.execute(statement, (start, end)):
             slash = key.find("/", len(prefix))
             if slash >= 0:
@@ -144,7 +150,7 @@ def list_level(connection: Connection, prefix: str) -> tuple[list[str], list[str
                 prefixes.append(key[: slash + 1])
                 start = f"{key[:slash]}0"
                 break
-            _check_count(keys, most)
+            _check_count(keys, max_rows)
             keys.append(key)
         else:
             return keys, prefixes

@@ -79,10 +79,10 @@ class SQLiteStore(DescribedStore):
             "durable": durable,
             "dimension_separator": dimension_separator,
         }
-        made = cls._build(arguments, ForeignStore(database, read_only=read_only))
-        made.dimension_separator = dimension_separator
-        made._database = database
-        return made
+        store = cls._build(arguments, ForeignStore(database, read_only=read_only))
+        store.dimension_separator = dimension_separator
+        store._database = database
+        return store
 
     @property
     def path(self) -> str:

@@ -54,10 +54,10 @@ class LRUStoreCache(WrapperStore, _engine.CachedStore):
     ) -> Self:
         if max_size is not None and (type(max_size) is not int or max_size < 0):
             raise ArgumentError(f"max_size must be a number of bytes or None, not {max_size!r}")
-        found = open_wrapped_store(store)
-        arguments: dict[str, Any] = {"store": found, "max_size": max_size, "max_age_s": max_age_s}
+        opened = open_wrapped_store(store)
+        arguments: dict[str, Any] = {"store": opened, "max_size": max_size, "max_age_s": max_age_s}
         limit = 2**64 - 1 if max_size is None else min(max_size, 2**64 - 1)
-        return cls._build(arguments, found, limit, max_age_s)
+        return cls._build(arguments, opened, limit, max_age_s)
 
     def __eq__(self, other: object) -> bool:
         return self is other  # what it remembers is its own
@@ -101,7 +101,7 @@ class PooledCacheStore(WrapperStore):
         As `CachePool.store` has ``since``.
     """
 
-    _sides: tuple[CachePool | None, CachePool | None]
+    _pools: tuple[CachePool | None, CachePool | None]
     _data_since: float
 
     def __new__(
@@ -114,32 +114,32 @@ class PooledCacheStore(WrapperStore):
         data_since: float,
     ) -> Self:
         first = store if metadata is None else metadata.store(store, since=metadata_since)
-        other = over = first
+        others = combined = first
         if metadata is not data or metadata_since != data_since:
-            other = store if data is None else data.store(store, since=data_since)
-            over = _engine.SplitStore(first, other, of_one=True)
-        made = cls._build({"store": store}, over)
-        made._sides, made._data_since = (metadata, data), data_since
-        return made
+            others = store if data is None else data.store(store, since=data_since)
+            combined = _engine.SplitStore(first, others, of_one=True)
+        pooled = cls._build({"store": store}, combined)
+        pooled._pools, pooled._data_since = (metadata, data), data_since
+        return pooled
 
     @property
-    def asked(self) -> Store:
+    def base_store(self) -> Store:
         """The store that is asked, which stands for the object that was given."""
-        found: Store = self._arguments["store"]
-        return found
+        store: Store = self._arguments["store"]
+        return store
 
     @property
     def pools(self) -> frozenset[CachePool]:
         """Where answers are remembered."""
-        return frozenset(filter(None, self._sides))
+        return frozenset(filter(None, self._pools))
 
     @property
-    def room(self) -> int:
+    def max_data_bytes(self) -> int:
         """How many bytes of what is no document may be remembered."""
-        others = self._sides[1]
+        others = self._pools[1]
         return 0 if others is None else others.max_bytes
 
-    def fresh(self, since: float | None = None) -> PooledCacheStore:
+    def with_revalidation(self, since: float | None = None) -> PooledCacheStore:
         """Return a store with the same memory that compares documents with those of `store`.
 
         Parameters
@@ -147,9 +147,9 @@ class PooledCacheStore(WrapperStore):
         since
             What holds for everything else; by default what does here.
         """
-        (documents, others), now = self._sides, float("inf")
+        (documents, others), now = self._pools, float("inf")
         return PooledCacheStore(
-            self.asked,
+            self.base_store,
             metadata=documents,
             data=others,
             metadata_since=now,
@@ -157,7 +157,7 @@ class PooledCacheStore(WrapperStore):
         )
 
     def __reduce__(self) -> Any:
-        return _unpickle_store, (self.asked,)
+        return _unpickle_store, (self.base_store,)
 
 
 def _unpickle_store(store: Store) -> Store:
@@ -185,7 +185,7 @@ class CachePool:
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self._pool = _engine.CachePool(max_bytes)
-        self._places: dict[Any, int] = {}
+        self._numbers: dict[Any, int] = {}
         self._stores: dict[Any, Store] = {}
 
     def store(self, store: Store, *, since: float) -> Store:
@@ -199,19 +199,19 @@ class CachePool:
             What was asked for before that, in seconds since 1970, is compared with the store
             again: minus infinity for nothing, infinity for everything.
         """
-        place = self._places.setdefault(store, len(self._places))
+        number = self._numbers.setdefault(store, len(self._numbers))
         if since == float("-inf"):
-            return self._pool.store(store, place, None)
-        return self._pool.store(store, place, max(0.0, time.time() - since))
+            return self._pool.store(store, number, None)
+        return self._pool.store(store, number, max(0.0, time.time() - since))
 
-    def knows(self, store: Store) -> bool:
+    def has_store(self, store: Store) -> bool:
         """Return whether answers of a store, or of an equal one, may be remembered."""
-        return store in self._places
+        return store in self._numbers
 
-    def same(self, key: Any, make: Callable[[], Store]) -> Store:
+    def get_or_create(self, key: Any, make: Callable[[], Store]) -> Store:
         """Return the store that was made for a key, so that it is made once."""
-        found = self._stores.get(key)
-        return self._stores.setdefault(key, make()) if found is None else found
+        store = self._stores.get(key)
+        return self._stores.setdefault(key, make()) if store is None else store
 
     def counts(self) -> dict[str, int]:
         """Return how many answers were remembered (hits) or not (misses), and the bytes now."""

@@ -67,15 +67,15 @@ class LatencyStore(WrapperStore):
         bytes_per_s: float | None = None,
         concurrency: int = 16,
     ) -> Self:
-        found = open_wrapped_store(store)
+        opened = open_wrapped_store(store)
         options: dict[str, Any] = {
             "read_s": read_s,
             "write_s": write_s,
             "bytes_per_s": bytes_per_s,
             "concurrency": concurrency,
         }
-        engine = _engine.delayed(found, read_s, write_s, bytes_per_s, concurrency)
-        return cls._build({"store": found, **options}, engine)
+        engine = _engine.delayed(opened, read_s, write_s, bytes_per_s, concurrency)
+        return cls._build({"store": opened, **options}, engine)
 
 
 class LoggingStore(WrapperStore):
@@ -111,9 +111,11 @@ class LoggingStore(WrapperStore):
         log_level: str | int = "DEBUG",
         log_handler: logging.Handler | None = None,
     ) -> Self:
-        found = open_wrapped_store(store)
-        arguments = {"store": found, "log_level": log_level, "log_handler": log_handler}
-        return cls._build(arguments, _engine.watched(found, _RequestLogger(log_level, log_handler)))
+        opened = open_wrapped_store(store)
+        arguments = {"store": opened, "log_level": log_level, "log_handler": log_handler}
+        return cls._build(
+            arguments, _engine.watched(opened, _RequestLogger(log_level, log_handler))
+        )
 
 
 class _RequestLogger:

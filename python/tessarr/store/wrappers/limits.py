@@ -91,8 +91,8 @@ class LimitedStore(WrapperStore):
     """
 
     def __new__(cls, store: StoreLike, limits: Limits) -> Self:
-        found = open_wrapped_store(store)
-        return cls._build({"store": found, "limits": limits}, limits._engine.store(found))
+        opened = open_wrapped_store(store)
+        return cls._build({"store": opened, "limits": limits}, limits._engine.store(opened))
 
 
 set_public_module("tessarr.stores", Limits, LimitedStore)

@@ -19,8 +19,8 @@ __all__ = ["PrefixStore", "open_wrapped_store"]
 
 def open_wrapped_store(store: StoreLike) -> Store:
     """Return the store that is meant, which begins at the path that is."""
-    found, path = open_store(store)
-    return PrefixStore(found, path) if path else found
+    opened, path = open_store(store)
+    return PrefixStore(opened, path) if path else opened
 
 
 class PrefixStore(WrapperStore):
@@ -45,10 +45,10 @@ class PrefixStore(WrapperStore):
     """
 
     def __new__(cls, store: StoreLike, prefix: str) -> Self:
-        found, path = open_store(store)
+        opened, path = open_store(store)
         whole = normalize_path(join(path, prefix))
-        engine = _engine.prefixed(found, f"{whole}/" if whole else "")
-        return cls._build({"store": found, "prefix": whole}, engine)
+        engine = _engine.prefixed(opened, f"{whole}/" if whole else "")
+        return cls._build({"store": opened, "prefix": whole}, engine)
 
 
 set_public_module("tessarr.stores", PrefixStore)

@@ -34,8 +34,8 @@ class ReadOnlyStore(WrapperStore):
     """
 
     def __new__(cls, store: StoreLike) -> Self:
-        found = open_wrapped_store(store)
-        return cls._build({"store": found}, _engine.guarded(found))
+        opened = open_wrapped_store(store)
+        return cls._build({"store": opened}, _engine.guarded(opened))
 
 
 set_public_module("tessarr.stores", ReadOnlyStore)

@@ -62,14 +62,14 @@ class RetryingStore(WrapperStore):
         first_delay_s: float = 1.0,
         max_delay_s: float = 32.0,
     ) -> Self:
-        found = open_wrapped_store(store)
+        opened = open_wrapped_store(store)
         arguments: dict[str, Any] = {
-            "store": found,
+            "store": opened,
             "max_retries": max_retries,
             "first_delay_s": first_delay_s,
             "max_delay_s": max_delay_s,
         }
-        engine = _engine.retrying(found, max_retries, first_delay_s, max_delay_s, cls._classify)
+        engine = _engine.retrying(opened, max_retries, first_delay_s, max_delay_s, cls._classify)
         return cls._build(arguments, engine)
 
 

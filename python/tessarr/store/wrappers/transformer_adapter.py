@@ -34,7 +34,11 @@ def get_chunk_store(
     store, path
         Those that were given, if there are no transformers.
     """
-    active = [found for found in transformers if not isinstance(found, IgnoredTransformer)]
+    active = [
+        transformer
+        for transformer in transformers
+        if not isinstance(transformer, IgnoredTransformer)
+    ]
     if not active:
         return store, path
     chunks: ChunkStore = _ChunkKeys(store, f"{path}/" if path else "")
@@ -63,11 +67,11 @@ class _ChunkKeys:
         self._store.delete(self._to_full_key(key))
 
     def list(self, prefix: str) -> list[str]:
-        above = self._prefix + prefix
+        full_prefix = self._prefix + prefix
         # A prefix of keys ends in "/": what is longer is looked for one level above.
-        found = self._store.list(above[: above.rfind("/") + 1])
-        here = len(self._prefix)
-        keys = [key[here:] for key in found if key.startswith(above)]
+        listed = self._store.list(full_prefix[: full_prefix.rfind("/") + 1])
+        start = len(self._prefix)
+        keys = [key[start:] for key in listed if key.startswith(full_prefix)]
         return [key for key in keys if key != _METADATA]
 
     def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:

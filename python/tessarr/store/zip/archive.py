@@ -53,14 +53,14 @@ class Archive:
 
     def __init__(
         self,
-        place: str | IO[bytes] | ReadFile,
+        source: str | IO[bytes] | ReadFile,
         mode: str,
         method: int,
         *,
         large: bool,
         durable: bool,
     ) -> None:
-        self.name = repr(place)
+        self.name = repr(source)
         self.closed = False
         self.entries: dict[str, Entry] = {}
         self.changes = 1  # of the keys, not of the values
@@ -73,7 +73,7 @@ class Archive:
         self._path: str | None = None  # of a file that is not open for writing yet
         self._shares = mode == "shared"
         self._stamp: tuple[int, ...] | None = None  # of one that is open to be read until then
-        self._file = self._open_file(place, mode)
+        self._file = self._open_file(source, mode)
         self._start = self._end = 0
         self._directory_bytes = 0  # of the directory that the file ends with, if it is complete
         self._garbage_bytes = 0
@@ -86,14 +86,14 @@ class Archive:
             raise
         self._refresh()
 
-    def _open_file(self, place: str | IO[bytes] | ReadFile, mode: str) -> File:
-        if isinstance(place, ReadFile):
-            return place
-        if not isinstance(place, str):
-            return ObjectFile(place, mode)
+    def _open_file(self, source: str | IO[bytes] | ReadFile, mode: str) -> File:
+        if isinstance(source, ReadFile):
+            return source
+        if not isinstance(source, str):
+            return ObjectFile(source, mode)
         if mode not in {"a", "shared"}:
-            return PathFile(place, mode)
-        self._path = place
+            return PathFile(source, mode)
+        self._path = source
         return _create_empty_file()
 
     def _refresh(self) -> None:
@@ -145,17 +145,17 @@ class Archive:
             self._start = self._end = self._directory_bytes = self._garbage_bytes = 0
             return
         try:
-            found = zip_format.read_directory(self._file.read, size)
+            directory = zip_format.read_directory(self._file.read, size)
         except (DataError, UnsupportedError) as error:
             raise type(error)(
                 f"cannot open {self.name} as a Zip file: {error}{self._file.hint()}",
                 kind=error.kind,
             ) from error
-        self.entries = found.entries
-        self._start = found.start
+        self.entries = directory.entries
+        self._start = directory.start
         self._end = size
-        self._directory_bytes = size - found.end
-        self._garbage_bytes = found.garbage
+        self._directory_bytes = size - directory.end
+        self._garbage_bytes = directory.garbage
         self._changed = False
 
     # Values
@@ -236,32 +236,32 @@ class Archive:
         if self._path is not None:
             self._create_file(self._path, *parts)
             return
-        at = self._end
+        offset = self._end
         try:
             for part in parts:
-                self._file.write(at, part)
-                at += len(part)
+                self._file.write(offset, part)
+                offset += len(part)
         except BaseException:
             # Nothing may follow the directory that the file has, if it has one.
             self._file.truncate(self._end)
             raise
-        self._end = at
+        self._end = offset
 
     def _create_file(self, path: str, *parts: bytes) -> None:
         """Make the file that is absent; if it cannot be written, none is left."""
         try:
-            made = PathFile(path, "x")
+            created = PathFile(path, "x")
         except ExistsError as error:
             raise StoreError(
                 f"others have made {path!r} meanwhile; do it again", retryable=True
             ) from error
-        nothing, self._file, self._path = self._file, made, None
+        nothing, self._file, self._path = self._file, created, None
         try:
             self._append(*parts)
         except BaseException:
             self._file, self._path = nothing, path
-            made.discard()
-            made.close()
+            created.discard()
+            created.close()
             raise
 
     def delete(self, *keys: str, prefix: str | None = None) -> None:
@@ -300,27 +300,29 @@ class Archive:
             self._check_writable()
             self.lock_for_writing()
             moved = {key: entry for key, entry in self.entries.items() if key.startswith(staged)}
-            new = {
+            entries = {
                 key: entry
                 for key, entry in self.entries.items()
                 if key not in moved and not key.startswith(prefix)
             }
-            gone = [self.entries[key] for key in self.entries.keys() - new.keys() - moved.keys()]
+            removed = [
+                self.entries[key] for key in self.entries.keys() - entries.keys() - moved.keys()
+            ]
             begin = self._end
             for key, entry in moved.items():
                 target = prefix + key[len(staged) :]
                 if entry.name == target.encode():
-                    new[target] = entry
+                    entries[target] = entry
                     begin = min(begin, entry.offset)
                 else:
                     opened = OpenedValue(self._file, entry, f"{key!r} in {self.name}", key)
                     packed = self._build_entry(target, opened.read_all())
-                    new[target] = self._append_value(target, *packed, staged=True)
-                    gone.append(entry)
+                    entries[target] = self._append_value(target, *packed, staged=True)
+                    removed.append(entry)
             self._write_deletions()
             self._write_record(records.REPLACED, prefix, records.OFFSET.pack(begin))
-            self.entries = new  # at once: readers do not wait for the lock
-            for entry in gone:
+            self.entries = entries  # at once: readers do not wait for the lock
+            for entry in removed:
                 self._count_garbage(entry)
             self._count_garbage(None)
             self._record_deletions([staged])
@@ -338,8 +340,8 @@ class Archive:
             self._check_writable()
             if not self.is_writing:
                 self.lock_for_writing()
-                found = self.open(key)
-                if (None if found is None else found.read_all()) != expected:
+                value = self.open(key)
+                if (None if value is None else value.read_all()) != expected:
                     return False
             if data is None:
                 self.delete(key)
@@ -450,11 +452,11 @@ class OpenedValue:
         Names it in errors.
     """
 
-    def __init__(self, file: File, entry: Entry, what: str, key: str) -> None:
+    def __init__(self, file: File, entry: Entry, label: str, key: str) -> None:
         self.size = entry.size
         self._file = file
         self._build_entry = entry
-        self._what = what
+        self._what = label
         self._key = key
         self._start: int | None = None
         self._data: bytes | None = None
@@ -511,8 +513,8 @@ class ArchiveStore:
         self._sorted: tuple[int, list[str]] = (0, [])
 
     def get(self, key: str) -> bytes | None:
-        found = self._archive.open(key)
-        return None if found is None else found.read_all()
+        value = self._archive.open(key)
+        return None if value is None else value.read_all()
 
     def open_value(self, key: str) -> OpenedValue | None:
         return self._archive.open(key)
@@ -550,18 +552,18 @@ class ArchiveStore:
 
     def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
         keys = self._keys()
-        found: list[str] = []
+        members: list[str] = []
         folders: list[str] = []
-        at = bisect_left(keys, prefix)
-        while at < len(keys) and keys[at].startswith(prefix):
-            slash = keys[at].find("/", len(prefix))
+        index = bisect_left(keys, prefix)
+        while index < len(keys) and keys[index].startswith(prefix):
+            slash = keys[index].find("/", len(prefix))
             if slash < 0:
-                found.append(keys[at])
-                at += 1
+                members.append(keys[index])
+                index += 1
             else:
-                folders.append(keys[at][: slash + 1])
-                at = bisect_left(keys, f"{keys[at][:slash]}0", at)
-        return found, folders
+                folders.append(keys[index][: slash + 1])
+                index = bisect_left(keys, f"{keys[index][:slash]}0", index)
+        return members, folders
 
     def _keys(self) -> builtins.list[str]:
         archive = self._archive

@@ -331,7 +331,7 @@ class ReadFile:
 def get_stamp(path: str) -> tuple[int, ...] | None:
     """Return what is another one when a file is; None where there is none."""
     try:
-        found = os.stat(path)  # noqa: PTH116 (beside fstat)
+        status = os.stat(path)  # noqa: PTH116 (beside fstat)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -237,31 +237,31 @@ def read_directory(read: Read, size: int) -> Directory:
     start, end, count, shift = _find_directory(read, size)
     if count * RECORD.size > end - start:
         raise DataError(f"{count} entries do not fit in a directory of {end - start} bytes")
-    found = read_records(read(start, end - start), shift)
-    if len(found) != count:
-        raise DataError(f"the directory has {len(found)} entries, not {count} as the end says")
-    return _check_entries(found, start)
+    entries = read_records(read(start, end - start), shift)
+    if len(entries) != count:
+        raise DataError(f"the directory has {len(entries)} entries, not {count} as the end says")
+    return _check_entries(entries, start)
 
 
 def _find_directory(read: Read, size: int) -> tuple[int, int, int, int]:
     """Return where the directory begins and ends, of how many, and what offsets lack."""
     tail_at = max(0, size - END.size - _FULL16)
     tail = read(tail_at, size - tail_at)
-    at = _find_end(tail)
-    if at < 0:
+    position = _find_end(tail)
+    if position < 0:
         raise DataError("it does not end as a Zip file does" if size else "it is empty")
-    _, disk, first_disk, here, count, length, offset, _ = END.unpack_from(tail, at)
-    end = tail_at + at
+    _, disk, first_disk, disk_count, count, length, offset, _ = END.unpack_from(tail, position)
+    end = tail_at + position
     if end >= LOCATOR.size:
         mark, _, at64, _ = LOCATOR.unpack(read(end - LOCATOR.size, LOCATOR.size))
         if mark == LOCATOR_MARK:
-            told = (disk, first_disk, here, count, length, offset)
+            narrow = (disk, first_disk, disk_count, count, length, offset)
             end, wide = _read_zip64_end(read, end - LOCATOR.size, at64)
             limits = (_FULL16, _FULL16, _FULL16, _FULL16, _FULL32, _FULL32)
-            if any(a not in (b, c) for a, b, c in zip(told, wide, limits, strict=True)):
+            if any(a not in (b, c) for a, b, c in zip(narrow, wide, limits, strict=True)):
                 raise DataError("its two end records contradict each other")
-            disk, first_disk, here, count, length, offset = wide
-    if disk or first_disk or here != count:
+            disk, first_disk, disk_count, count, length, offset = wide
+    if disk or first_disk or disk_count != count:
         raise UnsupportedError("Zip files of several volumes are not supported")
     start = end - length
     if start < offset:
@@ -271,46 +271,46 @@ def _find_directory(read: Read, size: int) -> tuple[int, int, int, int]:
 
 def _find_end(tail: bytes) -> int:
     """Return where the end record is that ends exactly with the file; -1: nowhere."""
-    at = tail.rfind(END_MARK)
-    while at >= 0:
-        if at + END.size <= len(tail):
-            comment_length: int = END.unpack_from(tail, at)[7]
-            if at + END.size + comment_length == len(tail):
-                return at
-        at = tail.rfind(END_MARK, 0, at)
+    position = tail.rfind(END_MARK)
+    while position >= 0:
+        if position + END.size <= len(tail):
+            comment_length: int = END.unpack_from(tail, position)[7]
+            if position + END.size + comment_length == len(tail):
+                return position
+        position = tail.rfind(END_MARK, 0, position)
     return -1
 
 
-def _read_zip64_end(read: Read, locator: int, told: int) -> tuple[int, tuple[int, ...]]:
+def _read_zip64_end(read: Read, locator: int, located: int) -> tuple[int, tuple[int, ...]]:
     """Return where the end record of zip64 is, and what it says."""
-    for at in (locator - END64.size, told):
-        if 0 <= at <= locator - END64.size:
-            mark, length, _, _, *fields = END64.unpack(read(at, END64.size))
-            if mark == END64_MARK and at + 12 + length == locator:
-                return at, tuple(fields)
+    for offset in (locator - END64.size, located):
+        if 0 <= offset <= locator - END64.size:
+            mark, length, _, _, *fields = END64.unpack(read(offset, END64.size))
+            if mark == END64_MARK and offset + 12 + length == locator:
+                return offset, tuple(fields)
     raise DataError("its zip64 end record is not where its locator says")
 
 
 def read_records(directory: bytes, shift: int = 0) -> list[Entry]:
     """Return the entries of a central directory; offsets are `shift` larger than they say."""
-    found: list[Entry] = []
-    at = 0
-    while at < len(directory):
-        if at + RECORD.size > len(directory):
+    entries: list[Entry] = []
+    position = 0
+    while position < len(directory):
+        if position + RECORD.size > len(directory):
             raise DataError("its directory ends in the middle of an entry")
-        fields = RECORD.unpack_from(directory, at)
+        fields = RECORD.unpack_from(directory, position)
         mark, _, _, flags, method, time, date, crc, packed, size = fields[:10]
         name_length, extra_length, comment_length, _, _, attributes, offset = fields[10:]
-        at += RECORD.size
-        after = at + name_length + extra_length + comment_length
+        position += RECORD.size
+        after = position + name_length + extra_length + comment_length
         if mark != RECORD_MARK or after > len(directory):
             raise DataError("its directory is damaged")
-        name = directory[at : at + name_length]
+        name = directory[position : position + name_length]
         if _FULL32 in (size, packed, offset):
-            extra = directory[at + name_length : at + name_length + extra_length]
+            extra = directory[position + name_length : position + name_length + extra_length]
             size, packed, offset = apply_zip64(extra, size, packed, offset)
-        at = after
-        found.append(
+        position = after
+        entries.append(
             Entry(
                 name,
                 offset + shift,
@@ -324,25 +324,25 @@ def read_records(directory: bytes, shift: int = 0) -> list[Entry]:
                 attributes,
             )
         )
-    return found
+    return entries
 
 
 def apply_zip64(extra: bytes, *fields: int) -> list[int]:
     """Return fields with the values of zip64 in place of those that are too small."""
-    at = 0
-    while at + 4 <= len(extra):
-        kind, length = struct.unpack_from("<HH", extra, at)
-        wide = extra[at + 4 : at + 4 + length]
-        at += 4 + length
+    position = 0
+    while position + 4 <= len(extra):
+        kind, length = struct.unpack_from("<HH", extra, position)
+        wide = extra[position + 4 : position + 4 + length]
+        position += 4 + length
         if kind == 1:
             values = iter(struct.unpack(f"<{len(wide) // 8}Q", wide[: len(wide) // 8 * 8]))
             return [next(values, field) if field == _FULL32 else field for field in fields]
     return list(fields)
 
 
-def _check_entries(found: list[Entry], end: int) -> Directory:
+def _check_entries(all_entries: list[Entry], end: int) -> Directory:
     """Refuse entries that overlap, lie about their sizes, or have impossible names."""
-    ordered = sorted(found, key=lambda entry: entry.offset)
+    ordered = sorted(all_entries, key=lambda entry: entry.offset)
     limits = [*(entry.offset for entry in ordered), end][1:]
     limited: dict[int, int] = {}
     for entry, limit in zip(ordered, limits, strict=True):
@@ -351,7 +351,7 @@ def _check_entries(found: list[Entry], end: int) -> Directory:
         limited[entry.offset] = limit
     entries: dict[str, Entry] = {}
     garbage = 0
-    for entry in found:
+    for entry in all_entries:
         key = _check_key(entry.key)
         check_size(entry)
         if not key:
@@ -383,10 +383,10 @@ def _check_key(name: str) -> str:
 
 def check_size(entry: Entry) -> None:
     """Refuse an entry that claims a size that its bytes cannot have."""
-    most = _MAX_RATIO.get(entry.method)
+    max_ratio = _MAX_RATIO.get(entry.method)
     whole = entry.method == STORED and not entry.flags & _ENCRYPTED
     if (whole and entry.size != entry.packed) or (
-        most is not None and entry.size > (entry.packed + 1) * most
+        max_ratio is not None and entry.size > (entry.packed + 1) * max_ratio
     ):
         raise DataError(
             f"its entry {entry.key!r} claims that {entry.packed} bytes unpack to {entry.size}"
@@ -468,30 +468,30 @@ def decompress(packed: bytes, entry: Entry) -> bytes:
 
 
 def _decompress(packed: bytes, entry: Entry) -> bytes:
-    most = entry.size + 1
+    max_bytes = entry.size + 1
     if entry.method == DEFLATED:
-        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, most)
+        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, max_bytes)
     if entry.method == BZIP2:
         import bz2
 
-        return bz2.BZ2Decompressor().decompress(packed, most)
+        return bz2.BZ2Decompressor().decompress(packed, max_bytes)
     if entry.method == ZSTD:
         return _engine.decode(_ZSTD, packed, None, entry.size)
     if entry.method == XZ:
-        return _decompress_xz(packed, most)
-    return _decompress_lzma(packed, most)
+        return _decompress_xz(packed, max_bytes)
+    return _decompress_lzma(packed, max_bytes)
 
 
-def _decompress_xz(packed: bytes, most: int) -> bytes:
+def _decompress_xz(packed: bytes, max_bytes: int) -> bytes:
     import lzma
 
     try:
-        return lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY).decompress(packed, most)
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY).decompress(packed, max_bytes)
     except lzma.LZMAError as error:
         raise ValueError(str(error)) from error
 
 
-def _decompress_lzma(packed: bytes, most: int) -> bytes:
+def _decompress_lzma(packed: bytes, max_bytes: int) -> bytes:
     import lzma
 
     if len(packed) < 9 or packed[2:4] != b"\5\0":
@@ -499,9 +499,11 @@ def _decompress_lzma(packed: bytes, most: int) -> bytes:
     rest, dict_size = packed[4], int.from_bytes(packed[5:9], "little")
     settings = {"lc": rest % 9, "lp": rest // 9 % 5, "pb": rest // 45}
     # What is unpacked has no place for more of a dictionary than it has bytes.
-    settings["dict_size"] = max(1 << 12, min(dict_size, most))
+    settings["dict_size"] = max(1 << 12, min(dict_size, max_bytes))
     filters = [{"id": lzma.FILTER_LZMA1, **settings}]
     try:
-        return lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=filters).decompress(packed[9:], most)
+        return lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=filters).decompress(
+            packed[9:], max_bytes
+        )
     except lzma.LZMAError as error:
         raise ValueError(str(error)) from error

@@ -81,8 +81,8 @@ class _ZipValue:
         version, seen = value.version, self._cached
         if seen is not None and seen[0] == version:
             return seen[1]
-        place = ReadFile(value, f"{self._key!r} of {self._store!r}")
-        keys = ArchiveStore(Archive(place, "r", self._method, large=True, durable=False))
+        file = ReadFile(value, f"{self._key!r} of {self._store!r}")
+        keys = ArchiveStore(Archive(file, "r", self._method, large=True, durable=False))
         self._cached = None if version is None else (version, keys)
         return keys
 
@@ -137,14 +137,14 @@ class _ZipValue:
         file = io.BytesIO(old or b"")
         archive = Archive(file, "a", self._method, large=True, durable=False)
         for key, data in expected.items():
-            found = archive.open(key)
-            if (None if found is None else found.read_all()) != data:
+            value = archive.open(key)
+            if (None if value is None else value.read_all()) != data:
                 return False, old
         present = {key: data for key, data in values.items() if data is not None}
-        gone = [key for key in values if key not in present and key in archive.entries]
-        if not present and not gone:
+        removed = [key for key in values if key not in present and key in archive.entries]
+        if not present and not removed:
             return True, old
-        archive.delete(*gone)
+        archive.delete(*removed)
         for key, data in present.items():
             archive.put(key, data)
         archive.close()

@@ -47,13 +47,13 @@ def encode_kind(kind: bytes) -> bytes:
 
 def decode_kind(extra: bytes) -> bytes:
     """Return what an entry is by the extra fields of its local header."""
-    at = 0
-    while at + _FIELD.size <= len(extra):
-        field, length = _FIELD.unpack_from(extra, at)
-        at += _FIELD.size
+    position = 0
+    while position + _FIELD.size <= len(extra):
+        field, length = _FIELD.unpack_from(extra, position)
+        position += _FIELD.size
         if field == _ID:
-            return extra[at : at + length]
-        at += length
+            return extra[position : position + length]
+        position += length
     return b""
 
 

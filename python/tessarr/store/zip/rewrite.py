@@ -77,23 +77,23 @@ class _Move(NamedTuple):
     at: int
 
 
-def _plan_moves(file: File, at: int, entries: Sequence[Entry]) -> Iterator[_Move]:
+def _plan_moves(file: File, target: int, entries: Sequence[Entry]) -> Iterator[_Move]:
     """Yield what is to be moved from where to where, so that nothing is between."""
     for entry in entries:
         raw = file.read(entry.offset, zip_format.LOCAL.size + len(entry.name))
         begin = zip_format.find_data(entry, raw)
-        moved = entry._replace(offset=at, flags=entry.flags & ~zip_format.DESCRIBED)
+        moved = entry._replace(offset=target, flags=entry.flags & ~zip_format.DESCRIBED)
         if entry.flags & zip_format.DESCRIBED:
             # Its sizes stand behind its bytes, in one of several forms: now they stand before.
             header = zip_format.build_local_header(moved)
-            yield _Move(moved, header, begin, entry.packed, at)
+            yield _Move(moved, header, begin, entry.packed, target)
         else:
             header = b""
-            yield _Move(moved, header, entry.offset, begin - entry.offset + entry.packed, at)
-        at += len(header) + (entry.packed if header else begin - entry.offset + entry.packed)
+            yield _Move(moved, header, entry.offset, begin - entry.offset + entry.packed, target)
+        target += len(header) + (entry.packed if header else begin - entry.offset + entry.packed)
 
 
-def _apply_moves(source: File, target: File, at: int, moves: Sequence[_Move]) -> int:
+def _apply_moves(source: File, target: File, end: int, moves: Sequence[_Move]) -> int:
     """Move, and write the directory; return where the file ends."""
     run: list[_Move] = []
     for move in moves:
@@ -102,31 +102,31 @@ def _apply_moves(source: File, target: File, at: int, moves: Sequence[_Move]) ->
             _apply_run(source, target, run)
             run = []
         run.append(move)
-        at = move.at + len(move.header) + move.length
+        end = move.at + len(move.header) + move.length
     if run:
         _apply_run(source, target, run)
-    directory = zip_format.build_directory((move.entry for move in moves), at)
-    target.write(at, directory)
-    return at + len(directory)
+    directory = zip_format.build_directory((move.entry for move in moves), end)
+    target.write(end, directory)
+    return end + len(directory)
 
 
 def _apply_run(source: File, target: File, run: Sequence[_Move]) -> None:
     """Move what is, and will be, one behind another."""
     first, last = run[0], run[-1]
     count = last.begin + last.length - first.begin
-    at = first.at + len(first.header)
-    if source is target and at > first.begin:  # the new header reaches into the bytes
+    position = first.at + len(first.header)
+    if source is target and position > first.begin:  # the new header reaches into the bytes
         target.write(first.at, first.header + source.read(first.begin, count))
         return
     target.write(first.at, first.header)
-    if source is not target or at != first.begin:
-        _copy(source, first.begin, target, at, count)
+    if source is not target or position != first.begin:
+        _copy(source, first.begin, target, position, count)
 
 
-def _copy(source: File, begin: int, target: File, at: int, count: int) -> None:
+def _copy(source: File, begin: int, target: File, target_offset: int, count: int) -> None:
     for done in range(0, count, _COPY_BYTES):
         piece = source.read(begin + done, min(_COPY_BYTES, count - done))
-        target.write(at + done, piece)
+        target.write(target_offset + done, piece)
 
 
 def repair(path: str) -> int:
@@ -138,58 +138,60 @@ def repair(path: str) -> int:
     file = PathFile(str(Path(path).absolute()), "r+")
     try:
         size = file.size()
-        found, end, complete = _scan(file, size)
+        entries, end, complete = _scan(file, size)
         if not end:
             raise DataError(f"{path!r} does not begin as a Zip file: it is left as it is")
         if not complete or end < size:
-            directory = zip_format.build_directory(found.values(), end)
+            directory = zip_format.build_directory(entries.values(), end)
             file.write(end, directory)
             file.truncate(end + len(directory))
             file.flush(durable=True)
     finally:
         file.close()
-    return len(found)
+    return len(entries)
 
 
 def _scan(file: File, size: int) -> tuple[dict[str, Entry], int, bool]:
     """Return the values, where the last whole thing ends, and whether it is a directory."""
     values = Values()
-    at = 0
+    offset = 0
     complete = False
-    while at + 4 <= size:
-        if file.read(at, 4) == zip_format.LOCAL_MARK:
-            read = _read_entry(file, at, size)
+    while offset + 4 <= size:
+        if file.read(offset, 4) == zip_format.LOCAL_MARK:
+            read = _read_entry(file, offset, size)
             if read is None:
                 break
             entry, kind, data = read
             values.add(entry, kind, data)
-            at = entry.limit
+            offset = entry.limit
             complete = False
         else:
-            keys, after = _read_directory(file, at, size)
+            keys, after = _read_directory(file, offset, size)
             if after is None:
                 break
             values.retain(keys)
-            at = after
+            offset = after
             complete = True
-    return values.entries, at, complete
+    return values.entries, offset, complete
 
 
-def _read_entry(file: File, at: int, size: int) -> tuple[Entry, bytes, bytes] | None:
+def _read_entry(file: File, offset: int, size: int) -> tuple[Entry, bytes, bytes] | None:
     """Return the entry that begins at `at`, what it is, and its data, if it is whole."""
-    if at + zip_format.LOCAL.size > size:
+    if offset + zip_format.LOCAL.size > size:
         return None
-    fields = zip_format.LOCAL.unpack(file.read(at, zip_format.LOCAL.size))
+    fields = zip_format.LOCAL.unpack(file.read(offset, zip_format.LOCAL.size))
     _, _, flags, method, modified, date, crc, packed, length, name_length, extra_length = fields
-    begin = at + zip_format.LOCAL.size + name_length + extra_length
+    begin = offset + zip_format.LOCAL.size + name_length + extra_length
     if begin > size or flags & zip_format.DESCRIBED:
         return None
-    rest = file.read(at + zip_format.LOCAL.size, name_length + extra_length)
+    rest = file.read(offset + zip_format.LOCAL.size, name_length + extra_length)
     length, packed = zip_format.apply_zip64(rest[name_length:], length, packed)
     time = date << 16 | modified
     limit = begin + packed
     name = rest[:name_length]
-    entry = Entry(name, at, limit, method, crc, packed, length, flags, time, zip_format.PERMISSIONS)
+    entry = Entry(
+        name, offset, limit, method, crc, packed, length, flags, time, zip_format.PERMISSIONS
+    )
     if limit > size:
         return None
     try:
@@ -200,24 +202,24 @@ def _read_entry(file: File, at: int, size: int) -> tuple[Entry, bytes, bytes] | 
     return entry, decode_kind(rest[name_length:]), data
 
 
-def _read_directory(file: File, at: int, size: int) -> tuple[list[str], int | None]:
+def _read_directory(file: File, offset: int, size: int) -> tuple[list[str], int | None]:
     """Return the keys of the directory at `at`, and what follows it; None if it is not whole."""
     keys: list[str] = []
-    while at + 4 <= size:
-        mark = file.read(at, 4)
+    while offset + 4 <= size:
+        mark = file.read(offset, 4)
         layout = zip_format.LAYOUTS.get(mark)
-        if layout is None or at + layout.size > size:
+        if layout is None or offset + layout.size > size:
             break
-        fields = layout.unpack(file.read(at, layout.size))
-        at += layout.size
+        fields = layout.unpack(file.read(offset, layout.size))
+        offset += layout.size
         if mark == zip_format.RECORD_MARK:
             name_length, more = fields[10], fields[10] + fields[11] + fields[12]
-            if at + more > size:
+            if offset + more > size:
                 break
             text = "utf-8" if fields[3] & zip_format.UTF8 else "cp437"
-            keys.append(file.read(at, name_length).decode(text, "replace"))
-            at += more
+            keys.append(file.read(offset, name_length).decode(text, "replace"))
+            offset += more
         elif mark == zip_format.END_MARK:
-            after = at + fields[7]
+            after = offset + fields[7]
             return keys, after if after <= size else None
     return keys, None

@@ -104,32 +104,32 @@ class ZipStore(DescribedStore):
         if compression not in zip_format.METHODS:
             zip_format.compress(b"", compression)  # which refuses it
         mode = "r" if read_only else mode
-        place = _make_absolute(path) if isinstance(path, (str, os.PathLike)) else path
-        if isinstance(place, str):
-            check_path(place)
-        archive = Archive(place, mode, compression, large=allowZip64, durable=durable)
-        made = cls._build_over(archive, place, compression, mode)
-        made.dimension_separator = dimension_separator
-        return made
+        source = _make_absolute(path) if isinstance(path, (str, os.PathLike)) else path
+        if isinstance(source, str):
+            check_path(source)
+        archive = Archive(source, mode, compression, large=allowZip64, durable=durable)
+        store = cls._build_over(archive, source, compression, mode)
+        store.dimension_separator = dimension_separator
+        return store
 
     @classmethod
     def _build_over(
-        cls, archive: Archive, place: str | IO[bytes], compression: int, mode: ZipMode
+        cls, archive: Archive, source: str | IO[bytes], compression: int, mode: ZipMode
     ) -> Self:
-        arguments: dict[str, Any] = {"path": place}
+        arguments: dict[str, Any] = {"path": source}
         if compression:
             arguments["compression"] = compression
         arguments["mode"] = mode
         keys = ArchiveStore(archive)
-        made = cls._build(arguments, ForeignStore(keys, read_only=mode == "r"))
-        made.dimension_separator = None
-        made.root_folder = ""
-        made._archive = archive
+        store = cls._build(arguments, ForeignStore(keys, read_only=mode == "r"))
+        store.dimension_separator = None
+        store.root_folder = ""
+        store._archive = archive
         # Whoever uses the keys, an array on its own too, keeps the file open.
         weakref.finalize(keys, archive.close)
-        if archive.is_usable and isinstance(place, str):
-            _open_stores[os.path.realpath(place)] = made
-        return made
+        if archive.is_usable and isinstance(source, str):
+            _open_stores[os.path.realpath(source)] = store
+        return store
 
     @property
     def path(self) -> Any:
@@ -238,12 +238,12 @@ def open_zip(path: str, *, mode: str, durable: bool) -> tuple[ZipStore, str]:
     path
         "", or, where everything is in one folder, this folder.
     """
-    place = os.path.realpath(path)
+    real_path = os.path.realpath(path)
     with _open_stores_lock:
-        store = _open_stores.get(place)
+        store = _open_stores.get(real_path)
         if store is None or not store._archive.is_usable:
-            own: ZipMode = "r" if mode == "r" else "r+" if mode == "r+" else "a"
-            store = _open_writable(path, own, durable=durable)
+            own_mode: ZipMode = "r" if mode == "r" else "r+" if mode == "r+" else "a"
+            store = _open_writable(path, own_mode, durable=durable)
         elif mode == "r":
             if store._archive.is_writing:
                 store.flush()
@@ -272,9 +272,9 @@ def open_shared_zip(path: str, compression: int, *, durable: bool) -> ZipStore:
     with _open_stores_lock:
         store = _open_stores.get(os.path.realpath(path))
         if store is None or not store._archive.is_usable:
-            place = os.path.abspath(path)  # noqa: PTH100 (text)
-            archive = Archive(place, "shared", compression, large=True, durable=durable)
-            store = ZipStore._build_over(archive, place, compression, "a")
+            absolute = os.path.abspath(path)  # noqa: PTH100 (text)
+            archive = Archive(absolute, "shared", compression, large=True, durable=durable)
+            store = ZipStore._build_over(archive, absolute, compression, "a")
         return store
 
 

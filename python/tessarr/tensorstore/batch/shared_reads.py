@@ -63,7 +63,7 @@ class Sharing:
     def _shared(self, place: Store) -> SharedStore | None:
         """Return what stands for a place; None: nothing is fetched there."""
         if type(place) is PooledCacheStore:
-            place = place.asked
+            place = place.base_store
         if type(place) is MemoryStore:
             return None
         return self._stores.setdefault(place, SharedStore(place))
@@ -91,7 +91,7 @@ class Sharing:
 def _inside(store: Store, place: Store) -> Store:
     """Return the store that is this place of those that stand behind another one."""
     if type(place) is PooledCacheStore:
-        place = place.asked
+        place = place.base_store
     found: Any = store
     while not (found is place or found == place):
         for name in ("asked", "below", "store"):

@@ -175,4 +175,4 @@ def over(
     stays = data in {None, one} or (memory is not None and data is memory.pool)
     if one is None or not stays or not _EVER.issuperset(sinces):
         return make()  # one pool must not keep another that somebody may let go before
-    return one.same((store, data is None, metadata is None, sinces), make)
+    return one.get_or_create((store, data is None, metadata is None, sinces), make)

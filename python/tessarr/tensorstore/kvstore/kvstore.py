@@ -500,7 +500,7 @@ class KvStore(KvStoreBase):
         if self._transaction is not None:
             self._transaction._staging.change(store, full, change)
             return
-        fresh = store.asked if isinstance(store, PooledCacheStore) else store
+        fresh = store.base_store if isinstance(store, PooledCacheStore) else store
         current = fresh.get(full)
         while (new := change(current)) != current and not store.replace(full, new, current):
             current = fresh.get(full)

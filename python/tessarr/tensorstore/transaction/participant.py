@@ -263,13 +263,13 @@ class Staging:
         """Return the stage for keys of a store."""
         if self._closed_reason is not None:
             self.check()
-        location = store.asked if type(store) is PooledCacheStore else store
+        location = store.base_store if type(store) is PooledCacheStore else store
         stage = self._stages.get(location)
         if stage is None:
             below = location
             if type(store) is PooledCacheStore and not self._atomic:
                 # It also caches committed values.
-                below = store.fresh(_NOW if self._repeatable else None)
+                below = store.with_revalidation(_NOW if self._repeatable else None)
             new_stage = StagedStore(below, self._repeatable, self._transaction)
             stage = self._stages.setdefault(location, new_stage)
             if type(store) is PooledCacheStore:
@@ -295,7 +295,7 @@ class Staging:
 
     def has_part_of(self, store: Store) -> bool:
         """Return whether the transaction has a stage for a store."""
-        location = store.asked if type(store) is PooledCacheStore else store
+        location = store.base_store if type(store) is PooledCacheStore else store
         return self._closed_reason is None and location in self._stages
 
     # Keys

@@ -121,8 +121,8 @@ class TransactionReadCache:
         if self._memory is None:
             self._memory = CachePool(_MAX_BYTES)
         if type(store) is PooledCacheStore:
-            store = store.fresh(since if caches else None)
-            if store.room >= _SMALL_BYTES:
+            store = store.with_revalidation(since if caches else None)
+            if store.max_data_bytes >= _SMALL_BYTES:
                 return store
         elif isinstance(store, WrapperStore) and store != location:
             arguments = store._arguments
@@ -169,7 +169,7 @@ class TransactionReadCache:
         if self._bytes or type(below) is not PooledCacheStore:
             return below
         if all(pool is self._memory for pool in below.pools):
-            return below.asked
+            return below.base_store
         return below
 
     @property

@@ -160,7 +160,7 @@ class OpenableZarrSpec(ZarrSpec):
             later = -inf if is_checked_once else bound_of(recheck, now)
         pool = None if self._mode.create else remembered.lasting
         # a store that is new to the cache is fresh
-        new = pool is not None and not pool.knows(store)
+        new = pool is not None and not pool.has_store(store)
         lasting = over(store, remembered, data, (later, since), now)
         if later == inf or ((new or recheck != "open") and not staged):
             return lasting, lasting, memory
