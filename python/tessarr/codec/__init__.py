@@ -1,7 +1,7 @@
-"""Codecs: one class per codec for both formats, and chains of them.
+"""Codecs, one class for both formats, and codec chains.
 
-A codec of ours is one file here, called like the codec; it is imported when a
-document or a user names it. What is imported below is needed for every array.
+Each codec of Tessarr is one module with the codec's name. It is imported when a document or a user
+names the codec. This package imports only the codecs that every array needs.
 """
 
 from __future__ import annotations

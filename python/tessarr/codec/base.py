@@ -1,4 +1,4 @@
-"""The extension point for codecs: three base classes and the registry of names.
+"""The base classes of codecs, and the registry of their names: an extension point.
 
 A codec is a frozen value. Its class derives from one of
 
@@ -6,10 +6,9 @@ A codec is a frozen value. Its class derives from one of
 * `ArrayBytesCodec`: ``encode(array)`` to bytes and ``decode(data, spec)`` back,
 * `BytesBytesCodec`: ``encode(data)`` and ``decode(data)`` on bytes,
 
-where ``spec`` is the `ArraySpec` of the array wanted. Configuration follows
-numcodecs' protocol, `Codec.get_config` and `Codec.from_config`; for a dataclass
-both are ready made, from its fields. `register_codec`, or an entry point of the
-group ``tessarr.codecs``, makes the name known to both formats::
+where ``spec`` is the `ArraySpec` of the decoded array. The configuration follows numcodecs'
+protocol, `Codec.get_config` and `Codec.from_config`; dataclasses inherit both. `register_codec`,
+or an entry point of the group ``tessarr.codecs``, registers the name for both formats::
 
     @register_codec
     @dataclass(frozen=True)
@@ -23,8 +22,8 @@ group ``tessarr.codecs``, makes the name known to both formats::
         def decode(self, data, out=None):
             return deliver(self.encode(data), out)
 
-Codecs that the engine has too say so by `Codec.engine`; the engine calls all
-others back from its worker threads, so they must not keep state.
+`Codec.engine` describes codecs that the engine implements. The engine calls all other codecs from
+its worker threads, so they must not have mutable state.
 """
 
 from __future__ import annotations
@@ -79,16 +78,16 @@ Kind = Literal["array_array", "array_bytes", "bytes_bytes", "ignored"]
 
 @dataclass(frozen=True, slots=True)
 class ArraySpec:
-    """The array that a codec is given to encode, or has to decode to.
+    """The array that a codec encodes, or to which it decodes.
 
     Parameters
     ----------
     shape : tuple of int
-        Its lengths.
+        The shape.
     data_type : DataType
-        Its elements.
+        The data type.
     fill : bytes, optional
-        One element, the fill value; None where there is none.
+        The fill value as bytes of one item; None means no fill value.
 
     Examples
     --------
@@ -108,7 +107,7 @@ class ArraySpec:
 
 
 class Codec(ABC):
-    """What all codecs have in common."""
+    """The base class of all codecs."""
 
     __slots__ = ()
 
@@ -116,19 +115,19 @@ class Codec(ABC):
     name: ClassVar[str] = ""
     """The name in format 3."""
     aliases: ClassVar[tuple[str, ...]] = ()
-    """Other names in format 3, which are read; a class that has some has a field `spelling`."""
+    """Other names in format 3 that readers accept; a class with aliases has a field `spelling`."""
     spelling = ""
-    """The alias that a document has for the codec, which is written again."""
+    """The alias in the document of the codec, which writers keep."""
     codec_id: ClassVar[str | None] = ""
-    """The ``id`` in format 2; by default the name, and None where format 2 has no such codec."""
+    """The ``id`` in format 2; by default the name; None if format 2 lacks the codec."""
     takes_any_length: ClassVar[bool] = False
-    """Whether it takes elements of any length; if so, as arrays of objects."""
+    """Whether the codec accepts elements of any length, as arrays of objects."""
     runs_code: ClassVar[bool] = False
-    """Whether decoding runs what the writer of the data wants: refused unless allowed."""
+    """Whether decoding can run arbitrary code; the option ``allow_pickle`` must allow this."""
 
     @property
     def label(self) -> str:
-        """What the codec is called in messages."""
+        """The name of the codec in messages."""
         label: str = self.codec_id or self.name or self.get_config()["id"]
         return label
 
@@ -155,20 +154,21 @@ class Codec(ABC):
         Raises
         ------
         ValueError, TypeError
-            Where the configuration is not valid.
+            If the configuration is invalid.
         """
         return cls(**{name: value for name, value in config.items() if name != "id"})
 
     @classmethod
     def read(cls, members: Members, zarr_format: ZarrFormat) -> Codec | None:
-        """Return the codec of a configuration in a document, or None and problems.
+        """Return the codec of a configuration in a document; if invalid, add problems, return None.
 
         Parameters
         ----------
         members : Members
-            The configuration; without the ``id`` of format 2.
+            The configuration without the ``id`` of format 2.
         zarr_format : {2, 3}
-            Whose rules apply: 2 also for aliases in format 3 that begin with ``numcodecs.``.
+            The format whose rules apply: 2 also for aliases in format 3 that begin with
+            ``numcodecs.``.
         """
         before = len(members.problems)
         known: Any = cls
@@ -192,26 +192,26 @@ class Codec(ABC):
         return None
 
     def to_json(self, zarr_format: ZarrFormat) -> Any:
-        """Return the codec as metadata states it."""
+        """Return the JSON of the codec in metadata."""
         if zarr_format == 2:
             return self.get_config()
         name, configuration = self.name, self.configuration()
         if self.spelling:
             name, configuration = self.spelling, self.get_config()
             del configuration["id"]
-        if not configuration and not name.startswith(_NUMCODECS):  # where zarr-python wants it
+        if not configuration and not name.startswith(_NUMCODECS):  # zarr-python needs the member
             return {"name": name}
         return {"name": name, "configuration": configuration}
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Codec:
-        """Return the codec with everything chosen that was left open.
+        """Return the codec with all open parameters chosen.
 
         Parameters
         ----------
         spec : ArraySpec
-            What the codec encodes; for a codec from bytes, what these bytes were.
+            The array that the codec encodes; for a codec from bytes, the array before encoding.
         zarr_format : {2, 3}
-            The format that has to state the choice.
+            The format of the document with the parameters.
         """
         return self
 
@@ -229,11 +229,11 @@ class Codec(ABC):
         return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in config.items())})"
 
     def object_type(self) -> DataType | None:
-        """Return what the elements of ``|O`` are with this as first filter; None: it takes none."""
+        """Return the data type of ``|O`` elements if this is the first filter, or None."""
         return None
 
     def engine(self) -> dict[str, object] | None:
-        """Return the codec as the engine takes it, or None if the engine lacks it."""
+        """Return the description of the codec for the engine, or None if the engine lacks it."""
         return None
 
 
@@ -243,15 +243,15 @@ _SCALAR_KINDS: Final[dict[frozenset[str], ScalarKind]] = {
     frozenset({"float"}): "number",
     frozenset({"int", "float"}): "number",
 }
-"""What parameters have to be, by the names in their annotations."""
+"""The scalar types of parameters, by the names in their annotations."""
 
 
 _OPTIONAL_NAMES: Final = frozenset(["None", "Optional", "typing.Optional"])
-"""What annotations of parameters that may be None hold besides."""
+"""The names in annotations that mark optional parameters."""
 
 
 def _read_parameter(field: dataclasses.Field[Any], members: Members) -> Any:
-    """Return the parameter of a document for a field of a codec, or ABSENT for the default."""
+    """Return the parameter in a document for a field of a codec, or ABSENT for the default."""
     if field.default is MISSING and field.default_factory is MISSING and field.init:
         members.require(field.name)
     value, problems = members.get(field.name), members.problems
@@ -279,18 +279,18 @@ class ArrayArrayCodec(Codec):
         """Note why the codec cannot encode what `spec` says."""
 
     def encoded(self, spec: ArraySpec) -> ArraySpec:
-        """Return what `encode` makes of an array of `spec`; by default the same."""
+        """Return the spec of the encoding of an array of `spec`; by default the same."""
         return spec
 
     def native(self) -> Self:
-        """Return the codec without byte orders of its own, which format 3 does not have."""
+        """Return the codec without its own byte orders, which format 3 lacks."""
         return self
 
     def stages(self, spec: ArraySpec) -> list[dict[str, object]] | None:
-        """Return codecs of the engine that do to the bytes of arrays of `spec` what `encode` does.
+        """Return codecs of the engine that are equivalent to `encode`, for the bytes of arrays.
 
-        The bytes are in C order, each element as `spec` and ``self.encoded(spec)`` have it.
-        None where the engine has no such codecs.
+        The bytes are in C order; elements have the data types of `spec` and
+        ``self.encoded(spec)``. None if the engine lacks such codecs.
         """
         return None
 
@@ -309,7 +309,7 @@ class ArrayBytesCodec(Codec):
     __slots__ = ()
     kind = "array_bytes"
     in_index_order: ClassVar[bool] = False
-    """Whether the order of the elements is that of the indices, whatever format 2 says."""
+    """Whether elements are in C order, without regard to the member ``order`` of format 2."""
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
         """Note why the codec cannot encode what `spec` says."""
@@ -319,7 +319,7 @@ class ArrayBytesCodec(Codec):
         return None
 
     def engine_array(self, spec: ArraySpec, zarr_format: ZarrFormat) -> dict[str, object] | None:
-        """Return the codec as the engine takes it for arrays of `spec`, or None."""
+        """Return the description of the codec for the engine and arrays of `spec`, or None."""
         return None
 
     @abstractmethod
@@ -347,20 +347,20 @@ class BytesBytesCodec(Codec):
 
     @abstractmethod
     def decode(self, data: BytesLike, /, out: BytesLike | None = None) -> BytesLike:
-        """Decode bytes, into the buffer `out` where one is given."""
+        """Decode bytes, into the buffer `out` if it is not None."""
 
     def decode_at_most(self, data: BytesLike, limit: int, /) -> BytesLike:
-        """Decode bytes that should not become more than `limit` bytes.
+        """Decode bytes to at most `limit` bytes.
 
-        Codecs that compress raise DataError before they have made more, because a few damaged
-        bytes could stand for any number of them.
+        Compressors raise DataError before the result exceeds the limit, because few damaged bytes
+        could decode to a result of any size.
         """
         return self.decode(data)
 
 
 @dataclass(frozen=True, slots=True)
 class Ignored(Codec):
-    """A codec that is not known but need not be understood: kept in the metadata, never run."""
+    """An unknown codec with ``must_understand: false``; it stays in the metadata and never runs."""
 
     kind = "ignored"
     document: str
@@ -376,7 +376,7 @@ _SHARDING: Final = "sharding_indexed"
 
 
 def check_elements(codec: Codec, spec: ArraySpec, loc: str, problems: Problems) -> bool:
-    """Tell whether a codec takes the elements of `spec`, and note where it does not."""
+    """Tell whether a codec accepts the elements of `spec`; add a problem if not."""
     serializer = spec.data_type.serializer
     if (
         serializer
@@ -401,7 +401,7 @@ def deliver(data: BytesLike, out: BytesLike | None) -> BytesLike:
     Raises
     ------
     DataError
-        ``wrong_size``, where the sizes differ.
+        ``wrong_size``, if the sizes differ.
     """
     if out is None:
         return data
@@ -417,7 +417,7 @@ def deliver(data: BytesLike, out: BytesLike | None) -> BytesLike:
 
 
 def to_memoryview(data: BytesLike) -> memoryview:
-    """Return bytes as they lie in memory; of an array whose memory has gaps, a copy."""
+    """Return the bytes of a buffer in memory order; a copy if an array is not contiguous."""
     if isinstance(data, np.ndarray):
         return np.ascontiguousarray(data.reshape(-1, order="A")).view(np.uint8).data
     return memoryview(data)
@@ -437,18 +437,18 @@ _plain: dict[str, type[Any]] = {}
 
 
 def register_codec(codec: C, codec_id: str | None = None) -> C:
-    """Make a codec class known by its names in format 3 and its id in format 2.
+    """Register a codec class by its names in format 3 and its id in format 2.
 
-    It takes the place of a codec that had the same name before.
+    The class replaces an earlier one with the same name.
 
     Parameters
     ----------
     codec
-        A class derived from `ArrayArrayCodec`, `ArrayBytesCodec` or `BytesBytesCodec`; or for
-        format 2 any class with numcodecs' protocol: ``encode``, ``decode``, ``get_config``,
+        A class derived from `ArrayArrayCodec`, `ArrayBytesCodec` or `BytesBytesCodec`; for
+        format 2 also any class with numcodecs' protocol: ``encode``, ``decode``, ``get_config``,
         ``from_config`` and ``codec_id``.
     codec_id
-        The id in format 2, if it is not the ``codec_id`` of the class.
+        The id in format 2; by default the ``codec_id`` of the class.
 
     Examples
     --------
@@ -470,7 +470,7 @@ def register_codec(codec: C, codec_id: str | None = None) -> C:
         raise TypeError(f"{codec.__name__}.name, the name of the codec, is not set")
     if codec.codec_id == "":
         codec.codec_id = codec.name
-    # Ours are imported late, when others may have taken their place.
+    # Tessarr's own codecs are imported late and must not replace registered ones.
     is_own = codec.__module__.startswith((_PACKAGE, _PUBLIC)) and codec_id is None
     for name in (codec.name, *codec.aliases):
         if not (is_own and name in _names):
@@ -485,27 +485,27 @@ def register_codec(codec: C, codec_id: str | None = None) -> C:
 
 
 def find_plain_codec(codec_id: str) -> type[Any] | None:
-    """Return the class that has numcodecs' protocol alone and was registered by an id, or None."""
+    """Return the registered class with numcodecs' protocol and this id, or None."""
     return _plain.get(codec_id)
 
 
 def list_codec_names() -> list[str]:
-    """Return the names of all codecs of this package, and of those that are registered.
+    """Return the names of all registered codecs and all codecs of this package, for messages.
 
-    Every module of the package is imported: that is for messages.
+    The function imports every module of the package.
     """
     from pkgutil import iter_modules
 
     package = importlib.import_module(_PACKAGE.rstrip("."))
     for module in iter_modules(package.__path__):
-        with suppress(UnsupportedError):  # of a package that is not installed
+        with suppress(UnsupportedError):  # the codec's package is not installed
             importlib.import_module(_PACKAGE + module.name)
     names = {*_names.names(), *_ids, *_plain}
     return sorted(name for name in names if not name.startswith(_NUMCODECS))
 
 
 def list_codec_ids() -> list[str]:
-    """Return the ids of format 2 of all codecs that have been imported or registered, sorted."""
+    """Return the ids in format 2 of all imported and registered codecs, sorted."""
     return sorted({*_ids, *_plain})
 
 
@@ -527,10 +527,9 @@ def find_codec_by_id(codec_id: str) -> type[Codec] | None:
 
 
 def _import_module_of(name: str) -> None:
-    """Import the module of this package that is called like a codec, if there is one.
+    """Import the module of this package with the name of a codec, if it exists.
 
-    This is all that makes a codec of ours known: its file is called like the codec, with
-    underscores for what a module's name cannot have.
+    Underscores replace characters that module names cannot have.
     """
     stem = name.removeprefix(_NUMCODECS).replace("-", "_").replace(".", "_")
     if not stem.isidentifier() or not stem.isascii():

@@ -29,14 +29,14 @@ _MAX_KEEPBITS: Final = 2**31 - 1
 class BitRound(ArrayArrayCodec):
     """Numbers rounded to `keepbits` bits, so that they compress better. Loses precision.
 
-    Of floating-point numbers the bits of the mantissa count, of integers those from the
-    highest one that is set. Ties are rounded to even.
+    For floating-point numbers the bits of the mantissa count; for integers the bits from the
+    highest set bit. Ties are rounded to even.
 
     Parameters
     ----------
     keepbits : int
-        How many bits are kept; if there are not more, nothing changes. At least 1, but 0 is
-        possible in format 2.
+        The number of bits to keep; at least 1, or 0 in format 2. Numbers with fewer bits stay
+        unchanged.
     spelling : str
         An alias that format 3 writes in place of the name, as other writers did.
 
@@ -68,13 +68,13 @@ class BitRound(ArrayArrayCodec):
             problems.add(loc, f"{spec.data_type.name} cannot be rounded to bits", "mismatch")
 
     def to_json(self, zarr_format: ZarrFormat) -> Any:
-        if zarr_format == 3 and self.keepbits == 0:  # the registered codec keeps at least one bit
+        if zarr_format == 3 and self.keepbits == 0:  # invalid in the specification
             return super(BitRound, replace(self, spelling=self.aliases[0])).to_json(3)
         return super(BitRound, self).to_json(zarr_format)
 
     def stages(self, spec: ArraySpec) -> list[dict[str, object]] | None:
         dtype, mantissa = spec.data_type.numpy, _mantissa_bits(spec.data_type)
-        if dtype.kind != "f" or mantissa is None:  # the engine has NumPy's own types alone
+        if dtype.kind != "f" or mantissa is None:  # the engine has NumPy's own types only
             return None
         keepbits = min(self.keepbits, mantissa)
         return [{"name": "bitround", "dtype": dtype.str, "keepbits": keepbits}]
@@ -94,7 +94,7 @@ class BitRound(ArrayArrayCodec):
     def decode(
         self, array: np.ndarray[Any, Any], spec: ArraySpec | None = None, /, out: Any = None
     ) -> np.ndarray[Any, Any]:
-        """Return the array as it is, or write it into `out`."""
+        """Return the array unchanged, or write it into `out`."""
         return np.asarray(deliver(array, out))
 
     def _round_floats(self, bits: Any, mantissa: int) -> Any:
@@ -106,7 +106,7 @@ class BitRound(ArrayArrayCodec):
         return (bits + half) >> shift << shift
 
     def _round_integers(self, bits: Any) -> Any:
-        # Each number of significant bits by itself: there are at most 64.
+        # One pass for each number of significant bits, of which there are at most 64.
         result = bits.copy()
         one, most = bits.dtype.type(1), np.iinfo(bits.dtype)
         for width in range(self.keepbits + 1, most.bits + 1):
@@ -114,13 +114,13 @@ class BitRound(ArrayArrayCodec):
             which = bits >> bits.dtype.type(width - 1) == one
             some = bits[which]
             half = (one << (dropped - one)) - one + (some >> dropped & one)
-            # A number that would need one bit more than there are stays below.
+            # A number whose rounding needs one more bit than the type has is rounded down.
             some = np.where(some > most.max - half, bits.dtype.type(most.max), some + half)
             result[which] = some >> dropped << dropped
         return result
 
 
 def _mantissa_bits(data_type: DataType) -> int | None:
-    """Return the bits of the mantissa of the numbers that elements are, or None."""
+    """Return the number of mantissa bits of a data type, or None."""
     name = {"complex64": "float32", "complex128": "float64"}.get(data_type.name, data_type.name)
     return _MANTISSAS.get(name.removeprefix("complex_"))

@@ -23,13 +23,13 @@ BITSHUFFLE: Final = 2
 AUTOSHUFFLE: Final = -1
 
 MAX_BUFFER_BYTES: Final = 2**31 - 1 - 16
-"""The most bytes that one container holds."""
+"""The maximum size of the content of a container."""
 
 COMPRESSORS: Final = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
-"""The compressors that are used within a container."""
+"""The compressors inside a container."""
 _SHUFFLES: Final = {"noshuffle": NOSHUFFLE, "shuffle": SHUFFLE, "bitshuffle": BITSHUFFLE}
 _SHUFFLES_OF_GDAL: Final = {"none": NOSHUFFLE, "byte": SHUFFLE, "bit": BITSHUFFLE, **_SHUFFLES}
-"""Names in place of the numbers of format 2."""
+"""Names that GDAL writes in place of the numbers of format 2."""
 _SHUFFLE_NAMES: Final = {number: name for name, number in _SHUFFLES.items()}
 _MAX_BLOCK_BYTES: Final = 2**31 - 1
 _MAX_TYPESIZE: Final = 2**31 - 1
@@ -50,10 +50,10 @@ class Blosc(NativeCodec):
         0 or "noshuffle", 1 or "shuffle" (bytes), 2 or "bitshuffle"; -1 chooses "bitshuffle"
         for elements of one byte and "shuffle" for others.
     blocksize : int
-        Bytes of a block; 0 leaves it to Blosc.
+        The size of a block in bytes; with 0, Blosc chooses it.
     typesize : int, optional
-        Bytes of the elements to shuffle; by default those of the array. Codecs that differ in
-        this alone are equal, because each chunk states it.
+        The size of the shuffled elements in bytes; by default that of the array's elements.
+        Codecs that differ only in this parameter are equal, because each chunk states it.
     spelling : str
         An alias that format 3 writes in place of the name, as other writers did.
 
@@ -72,20 +72,20 @@ class Blosc(NativeCodec):
     typesize: int | None = field(default=None, compare=False)
     spelling: str = field(default="", compare=False, repr=False, kw_only=True)
 
-    # As numcodecs has them: Blosc(shuffle=Blosc.BITSHUFFLE).
+    # The constants of numcodecs: Blosc(shuffle=Blosc.BITSHUFFLE).
     NOSHUFFLE: ClassVar[int] = NOSHUFFLE
     SHUFFLE: ClassVar[int] = SHUFFLE
     BITSHUFFLE: ClassVar[int] = BITSHUFFLE
     AUTOSHUFFLE: ClassVar[int] = AUTOSHUFFLE
 
     def __repr__(self) -> str:
-        # As zarr-python 2 has it: what is left to Blosc, or follows from the array, is not told.
+        # The text of zarr-python 2, without parameters that Blosc or the array determine.
         blocks = f", blocksize={self.blocksize}" if self.blocksize else ""
         cname, clevel, shuffle = self.cname, self.clevel, self.shuffle
         return f"Blosc(cname={cname!r}, clevel={clevel}, shuffle={shuffle}{blocks})"
 
     def __post_init__(self) -> None:
-        shuffle_name: object = self.shuffle  # users give the names of format 3 too
+        shuffle_name: object = self.shuffle  # users may pass the names of format 3
         if isinstance(shuffle_name, str):
             check_choice("shuffle", shuffle_name, _SHUFFLES)
             object.__setattr__(self, "shuffle", _SHUFFLES[shuffle_name])
@@ -108,7 +108,7 @@ class Blosc(NativeCodec):
         clevel = members.integer("clevel", 0, 9)
         shuffle = members.choice("shuffle", _SHUFFLES)
         blocksize = members.integer("blocksize", 0, _MAX_BLOCK_BYTES)
-        # Without a shuffle there is nothing that the size of elements could mean.
+        # Without a shuffle the size of elements has no meaning.
         typesize: int | None = None
         value = members.get("typesize")
         if value is None or (is_integer(value) and value == 0):
@@ -135,7 +135,7 @@ class Blosc(NativeCodec):
         else:
             shuffle = members.integer("shuffle", AUTOSHUFFLE, BITSHUFFLE, default.shuffle)
         blocksize = members.integer("blocksize", 0, _MAX_BLOCK_BYTES, default.blocksize)
-        members.get("typesize")  # newer numcodecs; what it writes says it again in each chunk
+        members.get("typesize")  # newer numcodecs writes it; each chunk states it, too
         if cname is None or clevel is None or shuffle is None or blocksize is None:
             return None
         return cls(cname, clevel, shuffle, blocksize)
@@ -155,18 +155,18 @@ class Blosc(NativeCodec):
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Blosc:
         codec = self
-        # Format 3 states no size of elements that are not shuffled, format 2 has no such member.
+        # Format 3 states the size of shuffled elements only; format 2 lacks the member.
         if codec.typesize is None and (zarr_format == 2 or codec.shuffle != NOSHUFFLE):
-            # Elements of any length are bytes, whose shuffling gains nothing.
+            # Elements of any length are bytes, so a shuffle has no benefit.
             item_bytes = 1 if spec.data_type.elements else spec.data_type.item_bytes
             codec = replace(codec, typesize=item_bytes)
-        # Format 3 cannot state the choice, but by the names of numcodecs.
+        # Format 3 has no automatic shuffle, except under the names of numcodecs.
         if zarr_format == 3 and codec.shuffle == AUTOSHUFFLE and not codec.spelling:
             codec = replace(codec, shuffle=codec._shuffle())
         return codec
 
     def encode(self, data: BytesLike, /) -> bytes:
-        """Encode bytes, or the elements of an array, whose size counts if none is set."""
+        """Encode bytes or an array; the array's element size is the default `typesize`."""
         itemsize = getattr(data, "itemsize", 1)
         if self.typesize is None and 1 < itemsize <= _MAX_TYPESIZE:
             return replace(self, typesize=itemsize).encode(data)
@@ -183,7 +183,7 @@ class Blosc(NativeCodec):
             "cname": self.cname,
             "clevel": self.clevel,
             "shuffle": self._shuffle(),
-            # The container has one byte for it; Blosc takes larger elements for bytes.
+            # The container has one byte for the size; Blosc treats larger elements as bytes.
             "typesize": self.typesize if self.typesize and self.typesize < 256 else 1,
             "blocksize": self.blocksize,
         }

@@ -1,4 +1,4 @@
-"""The codec ``bytes``: the elements one after the other, in C order (Zarr 3 codecs/bytes)."""
+"""The codec ``bytes``: the elements in C order (Zarr 3 codecs/bytes)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _ENDIANS: Final = ("little", "big")
 @register_codec
 @dataclass(frozen=True, slots=True)
 class Bytes(ArrayBytesCodec):
-    """Elements as they are, in the byte order `endian`.
+    """Unchanged elements in the byte order `endian`.
 
     Parameters
     ----------
     endian : {"little", "big"}, optional
-        The byte order. By default little for types that have one, else none.
+        The byte order. By default little for types with a byte order, and None for others.
 
     Examples
     --------

@@ -51,10 +51,10 @@ class CastValue(ArrayArrayCodec):
     rounding : str
         "nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away".
     out_of_range : {"clamp", "wrap"}, optional
-        What becomes of numbers that `data_type` lacks; by default they are an error.
+        The treatment of numbers beyond the range of `data_type`; by default they are an error.
     scalar_map : mapping, optional
-        ``{"encode": [[from, to], ...], "decode": [[from, to], ...]}``: numbers that are not
-        cast but replaced, as fill values of format 3.
+        ``{"encode": [[from, to], ...], "decode": [[from, to], ...]}``: numbers that the codec
+        replaces rather than casts, in the JSON form of fill values of format 3.
 
     Examples
     --------
@@ -167,7 +167,7 @@ class CastValue(ArrayArrayCodec):
     ) -> np.ndarray[Any, Any]:
         outside = self.out_of_range
         if outside == "wrap" and "float" in target.name:
-            outside = None  # only integers wrap round; here, none can be out of range
+            outside = None  # only integers wrap around; floats cannot be out of range here
         if not pairs:
             return cast(array, target, self.rounding, outside)
         result, rest = np.empty(array.shape, target), np.ones(array.shape, bool)
@@ -181,7 +181,7 @@ class CastValue(ArrayArrayCodec):
     def _pairs(
         self, name: str, array_type: DataType, loc: str, problems: Problems
     ) -> list[tuple[Any, Any]]:
-        """Return one direction of the map as numbers of the two types."""
+        """Return one direction of `scalar_map` as numbers of the two data types."""
         types = (array_type, self.target) if name == "encode" else (self.target, array_type)
         pairs = dict(self.scalar_map or ()).get(name, ())
         numbers = []
@@ -197,7 +197,7 @@ class CastValue(ArrayArrayCodec):
 
 
 def _normalize_scalar(value: Scalar) -> Scalar:
-    # The specification's own example has the sign, which fill values have not.
+    # The example of the specification has a sign, which fill values lack.
     return "Infinity" if value == "+Infinity" else value
 
 

@@ -1,11 +1,9 @@
-"""Casts of real numbers, with every way to round and to treat what does not fit.
+"""Casts of real numbers with all rounding modes and out-of-range policies of ``cast_value``.
 
-The rules are those of the codec ``cast_value``: a value that the target has is
-itself; others are rounded, then what is out of range is refused, clamped or
-wrapped round. Rounding looks at exact values: floating-point numbers are
-compared in the wider of the two types, and 64-bit integers that float64 lacks
-as integers of Python. Floating-point types of few bits, which are those of
-ml_dtypes, have few numbers: these are looked up in a table of all.
+A value that the target type can represent stays the same. Other values are rounded; values out of
+range then raise an error, are clamped, or wrap around. Rounding uses exact values: it compares
+floating-point numbers in the wider of the two types, and 64-bit integers that float64 lacks as
+Python integers. The floating-point types of ml_dtypes have few values, which a table lists.
 """
 
 from __future__ import annotations
@@ -49,16 +47,16 @@ Array = np.ndarray[Any, Any]
 
 
 class UnrepresentableError(ValueError):
-    """A number cannot be cast by the rules given."""
+    """A number that a cast cannot represent."""
 
 
 def is_real(data_type: DataType) -> bool:
-    """Tell whether a data type is one of real numbers that can be cast."""
+    """Tell whether a data type has real numbers that `cast` supports."""
     return _REAL.fullmatch(data_type.name) is not None
 
 
 def integer_limits(data_type: DataType) -> tuple[int, int] | None:
-    """Return the least and the greatest integer of a type, or None if it is not one of integers."""
+    """Return the least and the greatest number of an integer type, or None for other types."""
     return _limits_of_name(data_type.name)
 
 
@@ -73,23 +71,23 @@ def _limits_of_name(name: str) -> tuple[int, int] | None:
 def cast(
     values: Array, target: np.dtype[Any], rounding: str = "nearest-even", outside: str | None = None
 ) -> Array:
-    """Return numbers as those of another type.
+    """Cast numbers to another type.
 
     Parameters
     ----------
     values : numpy.ndarray
         Integers or floating-point numbers.
     target : numpy.dtype
-        The type wanted.
+        The new type.
     rounding : str
         One of `ROUNDINGS`.
     outside : {"clamp", "wrap"}, optional
-        What becomes of numbers out of range; by default they are an error.
+        The treatment of numbers out of range; by default they are an error.
 
     Raises
     ------
     UnrepresentableError
-        Where a number cannot be cast.
+        If a number cannot be cast.
 
     Examples
     --------
@@ -111,7 +109,7 @@ def cast(
 
 
 def to_builtin_type(values: Array) -> Array:
-    """Return numbers as those of a type of NumPy's own, in native byte order."""
+    """Convert numbers to a builtin type of NumPy in native byte order."""
     if _is_builtin(values.dtype):
         return values.astype(values.dtype.newbyteorder("="), copy=False)
     limits = _limits_of_name(values.dtype.name)
@@ -119,7 +117,7 @@ def to_builtin_type(values: Array) -> Array:
 
 
 def _is_builtin(dtype: np.dtype[Any]) -> bool:
-    """Tell whether a type is one of NumPy's own; others are numbered from 256 on."""
+    """Tell whether a type is a builtin type of NumPy; other types have numbers from 256."""
     return dtype.num < 256
 
 
@@ -161,7 +159,7 @@ def _cast_to_integers(
 
 
 def _wrap_to_64_bits(whole: Array) -> Array:
-    """Return integers modulo 2**64, whose lowest bits are what every integer type needs."""
+    """Return integers modulo 2**64; every integer type uses their lowest bits."""
     if whole.dtype.kind != "f":
         return whole
     rest = np.fmod(whole, 2.0**64)
@@ -191,7 +189,7 @@ def _cast_to_floats(
     if values.dtype.kind == "f" and values.dtype.itemsize <= target.itemsize:
         return nearest
     finite = np.isfinite(values)
-    # 2 to the power of the largest exponent plus 1: beyond it nothing rounds to a finite number.
+    # Numbers of at least 2 to the power of the largest exponent plus 1 round to infinity.
     exponent = int(np.finfo(target).maxexp)
     bound = 2.0**exponent if exponent < _FLOAT64_EXPONENTS else np.inf
     beyond = finite & (np.abs(values.astype(np.float64)) >= bound)
@@ -205,7 +203,7 @@ def _cast_to_floats(
 
 
 def _round_directed(values: Array, nearest: Array, which: Array, rounding: str) -> Array:
-    """Return the neighbours of `values` that a way of rounding asks for."""
+    """Return the neighbours of `values` for a rounding mode."""
     exact, stored = _to_comparable(values[which], nearest[which])
     rounded = nearest[which]
     up, down = rounded.dtype.type("inf"), rounded.dtype.type("-inf")
@@ -228,7 +226,7 @@ def _round_directed(values: Array, nearest: Array, which: Array, rounding: str) 
 
 
 def _to_comparable(values: Array, floats: Array) -> tuple[Array, Array]:
-    """Return both as numbers that are exact and can be compared and subtracted."""
+    """Return both arrays as exact numbers of a common type."""
     if values.dtype.kind == "f":
         return values, floats.astype(values.dtype)
     wide = values.astype(np.float64)
@@ -242,14 +240,14 @@ def _to_comparable(values: Array, floats: Array) -> tuple[Array, Array]:
 def _list_numbers(target: np.dtype[Any]) -> tuple[Array, Array, Array]:
     """Return the finite numbers of a type of at most 16 bits: as float64, as items, their parity.
 
-    They are sorted. On both sides stands the number that would be next, as which too large
-    numbers are rounded; it has no item.
+    The numbers are sorted. At both ends the list has the next number of an unbounded type, to
+    which numbers out of range round.
     """
     unsigned = np.dtype(f"u{target.itemsize}")
     patterns = np.arange(1 << (8 * target.itemsize), dtype=np.uint32).astype(unsigned)
     every = patterns.view(target).astype(np.float64)
     finite = np.flatnonzero(np.isfinite(every))
-    # Of equal ones (upper bits may mean nothing) the first counts.
+    # The first of equal numbers counts (upper bits may have no meaning).
     numbers, positions = np.unique(every[finite], return_index=True)
     chosen = patterns[finite[positions]]
     before, after = 2 * numbers[0] - numbers[1], 2 * numbers[-1] - numbers[-2]
@@ -287,7 +285,7 @@ def _cast_by_table(
     infinity = np.where(exact < 0, -np.inf, np.inf).astype(target)
     if np.isinf(infinity.astype(np.float64)).all():
         result = np.where(beyond, infinity, result)
-    # The sign of zeros, too, is what a cast makes of it.
+    # The sign of zeros follows NumPy's cast.
     as_cast = special | ((exact <= 0) & np.signbit(exact) & (result.astype(np.float64) == 0))
     zero = np.copysign(0.0, exact).astype(target)
     final: Array = np.where(as_cast, np.where(special, converted, zero), result)
@@ -295,9 +293,10 @@ def _cast_by_table(
 
 
 def _to_odd_float64(values: Array) -> Array:
-    """Return numbers as float64; of integers that it lacks, the odd neighbour, which any
-    further rounding treats as it would the integer.
-    """  # noqa: D205
+    """Return numbers as float64; an integer that float64 lacks becomes its odd neighbour.
+
+    Further rounding treats the odd neighbour like the integer.
+    """
     wide = values.astype(np.float64)
     if values.dtype.kind == "f" or values.dtype.itemsize < 8:
         return wide

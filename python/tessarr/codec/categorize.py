@@ -1,4 +1,4 @@
-"""``categorize``: text as numbers of labels (numcodecs' filter of that name). Format 2 only."""
+"""The codec ``categorize``: text as label numbers (numcodecs id ``categorize``). Format 2 only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Categorize"]
 @register_codec
 @dataclass(frozen=True, slots=True, init=False)
 class Categorize(ArrayArrayCodec):
-    """The number of the label that an element equals, from 1 on; 0 for any other, read as empty.
+    """Label numbers, counted from 1, in place of labels; other elements become 0, read as empty.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Categorize(ArrayArrayCodec):
     dtype : dtype_like
         The data type of the array: text or bytes of a fixed length, or object for ``str``.
     astype : dtype_like
-        The integers that are stored.
+        The integer type of stored numbers.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class Categorize(ArrayArrayCodec):
         return ArraySpec(spec.shape, dtypes.to_data_type(np.dtype(self.astype)))
 
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
-        # Where a label comes twice, numcodecs takes the last.
+        # numcodecs uses the last of duplicate labels.
         numbers = {label: number for number, label in enumerate(self._labels(), 1)}
         codes = [numbers.get(value, 0) for value in array.reshape(-1).tolist()]
         return np.array(codes, self.astype).reshape(array.shape)
@@ -103,7 +103,7 @@ class Categorize(ArrayArrayCodec):
     def decode(
         self, array: np.ndarray[Any, Any], spec: ArraySpec | None = None, /, out: Any = None
     ) -> np.ndarray[Any, Any]:
-        """Decode numbers, or a buffer of them, to labels; into the array `out` if there is one."""
+        """Decode numbers, or a buffer of them, to labels; into the array `out` if not None."""
         if spec is None:
             array = view_items(as_array(array), np.dtype(self.astype)).reshape(np.shape(array))
         empty = b"" if self.dtype[1] == "S" else ""
@@ -118,7 +118,7 @@ class Categorize(ArrayArrayCodec):
 
 
 def _normalize_text_type(value: Any) -> str:
-    """Return the typestring of text or bytes of a fixed length."""
+    """Return the typestring of text or bytes of a fixed length; raise an error for other types."""
     with suppress(TypeError, ValueError, SyntaxError):
         dtype = np.dtype(value)
         if dtype.kind in "US" and dtype.itemsize:

@@ -1,14 +1,13 @@
-"""Chains of codecs: their order, what each is given, and what the engine takes.
+"""Codec chains: order, validation, and the description for the engine.
 
-A chain is any number of codecs from arrays to arrays, one from an array to
-bytes, and any number from bytes to bytes. Each is given what the one before
-made; the first is given a chunk. All chunks of an array have one shape, so
-every codec is given arrays of one `ArraySpec`, which `Chain.check` follows
-through the chain.
+A chain has any number of codecs from arrays to arrays, one codec from arrays to bytes, and any
+number of codecs from bytes to bytes. The first codec encodes a chunk; each further codec encodes
+the result of the previous one. All chunks of an array have one shape, so the input of every codec
+has one `ArraySpec`; `Chain.check` follows it through the chain.
 
-The engine runs what it has (`Chain.compile`). It has no NumPy: where a chain
-holds an array codec that it lacks, a `NumpyStage` runs everything from there up
-to the bytes, and a `FlatCodec` runs a codec from bytes to bytes that it lacks.
+The engine runs the codecs that it implements (`Chain.compile`). For other codecs from bytes to
+bytes it calls a `FlatCodec`. If it lacks an array codec, it calls a `NumpyStage`, which runs all
+codecs from there to the bytes.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["Chain", "FlatCodec", "NumpyStage", "to_flat_array"]
 
 _SLACK_BYTES: Final = 1 << 20
-"""More than any codec adds to a small chunk."""
+"""An upper bound of the bytes that a codec adds to a small chunk."""
 
 _KINDS = ("array_array", "array_bytes", "bytes_bytes", "ignored")
 
@@ -89,12 +88,12 @@ class Chain:
 
     @classmethod
     def of(cls, values: Iterable[CodecLike]) -> Chain:
-        """Return the chain that a user means; ``bytes`` is added where no codec makes bytes.
+        """Return the chain of a user's codecs; add ``bytes`` if it has no serializer.
 
         Raises
         ------
         ArgumentError
-            Where a codec, or the order of the codecs, is not valid.
+            If a codec or the order of the codecs is invalid.
         """
         codecs = tuple(to_codec(value) for value in values)
         return cls(codecs if _has_serializer(codecs) else _add_bytes(codecs))
@@ -103,7 +102,7 @@ class Chain:
     def read(
         cls, value: Any, loc: str, problems: Problems, *, strict: bool = False
     ) -> Chain | None:
-        """Return the chain of a document of format 3, or None and problems.
+        """Return the chain in a document of format 3; if invalid, add problems and return None.
 
         Parameters
         ----------
@@ -112,10 +111,10 @@ class Chain:
         loc : str
             Its JSON pointer.
         problems : Problems
-            Where faults go.
+            Collects the faults.
         strict : bool
-            Whether a missing codec from arrays to bytes is a fault, rather than taken for
-            ``bytes`` as old writers meant it.
+            Whether a missing serializer is a fault; otherwise it means ``bytes``, as in documents
+            of old writers.
         """
         if not isinstance(value, list):
             problems.add(loc, f"{describe(value)} is not a list of codecs", "wrong_type")
@@ -138,11 +137,11 @@ class Chain:
         return cls(codecs)
 
     def to_json(self) -> list[Any]:
-        """Return the chain as metadata of format 3 states it."""
+        """Return the JSON of the chain in format 3."""
         return [codec.to_json(3) for codec in self.codecs]
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
-        """Note which codecs do not fit what they are given, from arrays of `spec` on."""
+        """Add problems for codecs that do not fit their input, for arrays of `spec`."""
         for position, codec in enumerate(self.codecs):
             if not isinstance(codec, ArrayArrayCodec | ArrayBytesCodec):
                 continue
@@ -155,7 +154,7 @@ class Chain:
             spec = codec.encoded(spec)
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat = 3) -> Chain:
-        """Return the chain with everything chosen that was left open, for arrays of `spec`."""
+        """Return the chain with all open parameters chosen, for arrays of `spec`."""
         resolved: list[Codec] = []
         for codec in self.codecs:
             chosen = codec.resolve(spec, zarr_format)
@@ -165,31 +164,31 @@ class Chain:
         return self if all(map(is_, resolved, self.codecs)) else Chain(tuple(resolved))
 
     def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
-        """Return what the codec from arrays to bytes is given, for arrays of `spec`."""
+        """Return the spec of the serializer's input, for arrays of `spec`."""
         for codec in self.array_array:
             spec = codec.encoded(spec)
         return spec
 
     def encoded_bytes(self, spec: ArraySpec) -> int | None:
-        """Return how many bytes every array of `spec` becomes, or None if that varies."""
+        """Return the encoded size of every array of `spec`, or None if it varies."""
         size = self.array_bytes.encoded_bytes(self.encoded_spec(spec))
         for codec in self.bytes_bytes:
             size = None if size is None else codec.encoded_bytes(size)
         return size
 
     def encode(self, array: np.ndarray[Any, Any], spec: ArraySpec) -> BytesLike:
-        """Return the encoding of an array of `spec`, made without the engine's chain of codecs.
+        """Return the encoding of an array of `spec`, without the engine.
 
         Raises
         ------
         ArgumentError
-            ``shape_mismatch``, where a codec breaks its promise of what it encodes to.
+            ``shape_mismatch``, if the result of a codec differs from its `encoded` spec.
         """
         for codec in self.array_array:
             array, spec = codec.encode(array), codec.encoded(spec)
             fixed = spec.data_type.elements is None
             if array.shape != spec.shape or (fixed and array.dtype != spec.data_type.numpy):
-                # Stored, it could not be read back.
+                # A reader could not decode it.
                 raise ArgumentError(
                     f"codec {codec.label!r} encodes to {array.dtype} of shape {array.shape}, "
                     f"where it promises {spec.data_type.name} of shape {spec.shape}",
@@ -202,12 +201,12 @@ class Chain:
         return data
 
     def decode(self, data: BytesLike, spec: ArraySpec) -> np.ndarray[Any, Any]:
-        """Return the array of `spec` that `data` is the encoding of: the inverse of `encode`.
+        """Decode `data` to an array of `spec`: the inverse of `encode`.
 
         Raises
         ------
         DataError
-            Where the bytes are damaged.
+            If the bytes are damaged.
         """
         specs = [spec]
         for codec in self.array_array:
@@ -226,11 +225,11 @@ class Chain:
         return array.astype(spec.data_type.numpy, copy=False)
 
     def compile(self, spec: ArraySpec, zarr_format: ZarrFormat = 3) -> dict[str, object]:
-        """Return the chain as the engine takes it, for arrays of `spec`.
+        """Return the description of the chain for the engine, for arrays of `spec`.
 
-        Leading transposes become one order of axes. Other codecs from arrays to arrays are
-        stages before those from bytes to bytes if the engine has all of them; otherwise, from
-        the first of them on, everything up to the bytes becomes one foreign codec.
+        Leading transposes become one order of axes. If the engine implements all other codecs
+        from arrays to arrays, they become stages before the codecs from bytes to bytes. Otherwise
+        all codecs from the first of them to the serializer become one foreign codec.
         """
         rank = len(spec.shape)
         order = tuple(range(rank))
@@ -240,11 +239,11 @@ class Chain:
             order = tuple(order[axis] for axis in transpose.axes(rank))
             spec = transpose.encoded(spec)
         if zarr_format == 3:
-            # Migrated metadata has byte orders in filters; elements have none before the bytes.
+            # Filters of migrated metadata have byte orders, which format 3 lacks before ``bytes``.
             arrays = [codec.native() for codec in arrays]
         stages, encoded = _compile_arrays(arrays, spec)
         array_bytes = self.array_bytes.engine_array(encoded, zarr_format)
-        # Elements are swapped first and shards cut first: neither can come after a stage.
+        # The engine swaps bytes and cuts shards before stages, so neither may follow a stage.
         if (
             stages is None
             or array_bytes is None
@@ -254,7 +253,7 @@ class Chain:
             stage = NumpyStage(Chain((*arrays, self.array_bytes)), spec)
             array_bytes = {"kind": "foreign", "name": stage.name, "codec": stage}
             if spec.data_type.elements is not None:
-                # The engine makes bytes of the elements, and the stage what is stored of these.
+                # The engine encodes the elements to bytes, and the stage encodes these bytes.
                 stages = [{"name": stage.name, "codec": stage}]
                 array_bytes = {"kind": "vlen", "is_text": False, "unit_bytes": 1}
         return {
@@ -266,17 +265,17 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class NumpyStage:
-    """Array codecs in a row, the last one to bytes, as the engine calls them.
+    """Consecutive array codecs up to the serializer, with the interface that the engine calls.
 
-    Where elements have any length, what it encodes is not items but their layout
-    (`tessarr.codec.elements`), and the arrays hold objects.
+    For elements of any length, the input is their layout (`tessarr.codec.elements`), and the
+    arrays contain objects.
 
     Parameters
     ----------
     chain : Chain
         The codecs.
     spec : ArraySpec
-        What the first of them encodes.
+        The input of the first codec.
     """
 
     chain: Chain
@@ -300,7 +299,7 @@ class NumpyStage:
         return to_flat_array(self.chain.encode(array, self.spec))
 
     def decode(self, data: BytesLike, decoded_bytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Return a chunk in C order, of exactly `decoded_bytes` bytes; a layout may have fewer."""
+        """Return a chunk in C order with `decoded_bytes` bytes; a layout may have fewer."""
         if self.spec.data_type.elements is not None:
             from tessarr.codec.elements import from_objects
 
@@ -316,7 +315,7 @@ class NumpyStage:
 
 @dataclass(frozen=True, slots=True)
 class FlatCodec:
-    """A codec from bytes to bytes as the engine calls it: results are flat bytes."""
+    """A codec from bytes to bytes with the interface that the engine calls."""
 
     codec: BytesBytesCodec
 
@@ -325,12 +324,12 @@ class FlatCodec:
         return to_flat_array(self.codec.encode(data))
 
     def decode(self, data: BytesLike, limit: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Return what `data` is the encoding of; more than `limit` bytes are an error."""
+        """Decode `data`; a result of more than `limit` bytes is an error."""
         return to_flat_array(self.codec.decode_at_most(data, limit))
 
 
 def to_flat_array(data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Return the bytes of a buffer, or of an array in the order in which it lies in memory."""
+    """Return the bytes of a buffer, or of an array in memory order, as a flat array."""
     if isinstance(data, np.ndarray):
         if not (data.flags.c_contiguous or data.flags.f_contiguous):
             data = np.ascontiguousarray(data)
@@ -341,7 +340,7 @@ def to_flat_array(data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
 def _compile_arrays(
     arrays: list[ArrayArrayCodec], spec: ArraySpec
 ) -> tuple[list[dict[str, object]] | None, ArraySpec]:
-    """Return the engine's codecs for array codecs in a row, if it has all, and what they make."""
+    """Return the engine's codecs for array codecs, or None if it lacks one, and the final spec."""
     stages: list[dict[str, object]] | None = []
     for codec in arrays:
         more = codec.stages(spec)
@@ -361,13 +360,13 @@ def _has_serializer(codecs: tuple[Codec, ...]) -> bool:
 
 
 def _add_bytes(codecs: tuple[Codec, ...]) -> tuple[Codec, ...]:
-    """Return codecs of which none makes bytes with the codec ``bytes`` in its place."""
+    """Insert the codec ``bytes`` into codecs without a serializer."""
     arrays = sum(codec.kind == "array_array" for codec in codecs)
     return (*codecs[:arrays], Bytes(), *codecs[arrays:])
 
 
 def _find_misplaced(codecs: tuple[Codec, ...]) -> tuple[int, str] | None:
-    """Return the position of the first codec in the wrong place, and why it is."""
+    """Return the position of the first misplaced codec and the reason, or None."""
     serializer_label = None
     for position, codec in enumerate(codecs):
         if codec.kind == "bytes_bytes" and serializer_label is None:

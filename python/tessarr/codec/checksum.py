@@ -1,4 +1,4 @@
-"""What the checksum codecs have in common: 4 bytes before or after those that they protect."""
+"""The base class of checksum codecs, which add 4 bytes before or after the data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Checksum(NativeCodec):
         check_choice("location", self.location, ("start", "end"))
 
     def get_config(self) -> dict[str, Any]:
-        # numcodecs states the location only where it is not the codec's own.
+        # numcodecs states the location only if it is not the default.
         config: dict[str, Any] = {"id": self.codec_id or self.name}
         if self.location != type(self)().location:
             config["location"] = self.location

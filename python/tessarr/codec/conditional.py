@@ -1,7 +1,7 @@
 """The codec ``conditional``: codecs that each chunk may skip (zarr-extensions codecs/conditional).
 
-Before the bytes stands a bit for each codec, the first one lowest, that tells
-whether it was applied.
+A header before the data has one bit for each codec, the lowest bit for the first codec. The bit
+tells whether the codec was applied.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ Decision = Callable[[BytesBytesCodec, "BytesLike", "BytesLike"], bool]
 @register_codec
 @dataclass(frozen=True, slots=True, init=False)
 class Conditional(BytesBytesCodec):
-    r"""Codecs from bytes to bytes that are applied only to the chunks where they help.
+    r"""Codecs from bytes to bytes that apply only to chunks that they make smaller.
 
     Parameters
     ----------
     codecs : sequence of codecs
         The codecs.
     header_bits : int, optional
-        The room for their bits: a multiple of 8, by default the least possible one.
+        The size of the header in bits: a multiple of 8, by default the smallest one.
     decide : {"smaller", "always", "never"} or callable
-        Which codecs are applied to a chunk; metadata do not state it. "smaller" applies all
-        of them, or none where that is not larger. A function is given a codec, what it would
-        encode and the result, and returns whether to apply it.
+        The codecs to apply to a chunk; metadata does not state it. "smaller" applies all codecs,
+        or none if they do not make the chunk smaller. A function receives a codec, its input and
+        its output, and returns whether to apply the codec.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class Conditional(BytesBytesCodec):
         decoded: BytesLike = data[size:]
         for bit, codec in reversed(list(enumerate(self.codecs))):
             if mask >> bit & 1:
-                # Codecs before it may have made more of less.
+                # The outer codecs may have expanded the data.
                 most = limit if bit == 0 else 2 * limit + _MAX_BITS
                 decoded = codec.decode_at_most(decoded, most)
         return decoded

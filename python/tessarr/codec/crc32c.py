@@ -23,7 +23,7 @@ class Crc32c(Checksum):
     Parameters
     ----------
     location : {"end", "start"}
-        Where the checksum is; at the start only as a codec of numcodecs.
+        The position of the checksum; "start" only in the form of numcodecs.
     spelling : str
         An alias that format 3 writes in place of the name, as other writers did.
 

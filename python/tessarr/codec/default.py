@@ -1,4 +1,4 @@
-"""The codecs of arrays for which none are asked for."""
+"""The default codecs of new arrays."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def default_codecs(data_type: DataType) -> tuple[BytesBytesCodec, ...]:
     """
     from tessarr.codec.blosc import Blosc
 
-    shuffle = 1 if data_type.elements is None else 0  # the bytes of text are in no columns
+    shuffle = 1 if data_type.elements is None else 0  # the bytes of text have no columns
     return (Blosc(cname="lz4", clevel=5, shuffle=shuffle),)
 
 
 def default_serializer(data_type: DataType) -> ArrayBytesCodec | None:
-    """Return the codec that makes bytes of elements that ``bytes`` does not take, or None.
+    """Return the serializer for elements that ``bytes`` does not accept, or None.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The codec ``delta``: each item less the one before (numcodecs id ``delta``)."""
+"""The codec ``delta``: differences of consecutive items (numcodecs id ``delta``)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Delta"]
 class Delta(ItemFilter):
     """The first item, then the differences of consecutive items.
 
-    Integers wrap round. Nothing checks that differences fit `astype`.
+    Integers wrap around. Encoding does not check that differences fit `astype`.
 
     Parameters
     ----------
@@ -76,6 +76,6 @@ class Delta(ItemFilter):
 
     def decode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         dtype = items.dtype if self.dtype is None else np.dtype(self.dtype)
-        if dtype.kind == "b":  # whose difference is that they are not equal
+        if dtype.kind == "b":  # the difference of booleans is inequality
             return np.logical_xor.accumulate(items)
         return np.cumsum(items, out=np.empty(items.shape, dtype=dtype))

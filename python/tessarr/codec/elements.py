@@ -1,7 +1,7 @@
-"""Elements of any length in Python: between arrays of objects and the layout of a chunk.
+"""Conversion of elements of any length between arrays of objects and the layout of a chunk.
 
-The layout is a count, then a length and the bytes for each element, all numbers u32 and
-little-endian. The engine reads and writes it by itself; this is for codecs that run in Python.
+The layout is a count, then a length and the bytes of each element; all numbers are u32 and
+little-endian. The engine has its own implementation; this one is for codecs in Python.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def split_elements(data: BytesLike, count: int | None = None) -> list[bytes]:
     Raises
     ------
     DataError
-        ``wrong_size``, where there are more or fewer, or bytes are missing or left.
+        ``wrong_size``, if the count differs, or if bytes are missing or left over.
     """
     view = np.frombuffer(data, np.uint8).data
     stated_count = _read_word(view, 0)
@@ -91,7 +91,7 @@ def from_objects(array: np.ndarray[Any, Any], data_type: DataType) -> bytes:
     Raises
     ------
     ArgumentError
-        ``cannot_cast``, where an object is no element of `data_type`.
+        ``cannot_cast``, if an object is not an element of `data_type`.
     """
     try:
         return join_elements(data_type.element(value) for value in array.reshape(-1))
@@ -107,7 +107,7 @@ def to_objects(
     Raises
     ------
     DataError
-        Where the layout is damaged, or an element is not one of `data_type`.
+        If the layout is damaged, or if an element does not fit `data_type`.
     """
     elements = split_elements(data, None if shape is None else math.prod(shape))
     try:
@@ -117,13 +117,13 @@ def to_objects(
 
 
 def to_object_array(values: Sequence[Any], shape: Shape | None = None) -> np.ndarray[Any, Any]:
-    """Return objects, whatever they are, as an array; by default of one axis."""
+    """Return an array of objects of any class; by default with one axis."""
     array = np.fromiter(values, OBJECT, len(values))
     return array if shape is None else array.reshape(shape)
 
 
 def check_objects(codec: Codec, spec: ArraySpec, loc: str, problems: Problems) -> None:
-    """Note where the elements of `spec` are not the objects that `codec` makes bytes of."""
+    """Add a problem if the elements of `spec` are not the objects that `codec` encodes."""
     expected = codec.object_type()
     if spec.data_type != expected:
         what = f"codec {codec.name!r} takes objects of its own, not {spec.data_type.name}"
@@ -131,7 +131,7 @@ def check_objects(codec: Codec, spec: ArraySpec, loc: str, problems: Problems) -
 
 
 def to_document(array: np.ndarray[Any, Any]) -> list[Any]:
-    """Return an array of objects as numcodecs puts it in a document: items, type and shape.
+    """Return numcodecs' document of an array of objects: items, type and shape.
 
     Examples
     --------
@@ -143,12 +143,12 @@ def to_document(array: np.ndarray[Any, Any]) -> list[Any]:
 
 
 def from_document(document: Any, shape: Shape | None = None) -> np.ndarray[Any, Any]:
-    """Return the array of objects that a document of numcodecs holds.
+    """Return the array of objects in a document of numcodecs.
 
     Raises
     ------
     DataError
-        Where it is no such document, or has another number of items than `shape`.
+        If the document is invalid, or if its number of items does not fit `shape`.
     """
     stated_shape = (
         document[-1] if isinstance(document, list | tuple) and len(document) >= 2 else None
@@ -156,7 +156,7 @@ def from_document(document: Any, shape: Shape | None = None) -> np.ndarray[Any, 
     if not isinstance(stated_shape, list | tuple) or not all(type(n) is int for n in stated_shape):
         raise DataError("the document is not a list of items, their type and shape")
     items = list(document[:-2])
-    # Objects may be lists themselves: the shape says how deep the array goes.
+    # Objects may be lists, so the stated shape determines the depth of the array.
     for axis, length in enumerate(stated_shape):
         if axis:
             if not all(isinstance(row, list | tuple) and len(row) == length for row in items):
@@ -172,7 +172,7 @@ def from_document(document: Any, shape: Shape | None = None) -> np.ndarray[Any, 
 
 
 class ElementsCodec(ArrayBytesCodec):
-    """A codec whose encoding is the layout: all but the type of the elements."""
+    """The base class of codecs whose encoding is the layout."""
 
     __slots__ = ()
     takes_any_length = True
@@ -195,6 +195,6 @@ class ElementsCodec(ArrayBytesCodec):
     def decode(
         self, data: BytesLike, spec: ArraySpec | None = None, /, out: Any = None
     ) -> np.ndarray[Any, Any]:
-        """Decode to elements, in the shape of `spec`; without one in a row, or into `out`."""
+        """Decode to elements in the shape of `spec`; without `spec`, to one axis or into `out`."""
         objects = to_objects(data, self.object_type(), spec.shape if spec else None)
         return np.asarray(deliver(objects, out))

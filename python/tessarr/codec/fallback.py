@@ -1,4 +1,4 @@
-"""Codecs of format 2 with numcodecs' protocol alone: of users, or of the package numcodecs."""
+"""Adapter for codecs of format 2 with numcodecs' protocol, of users or of numcodecs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["Numcodec", "numcodec_from_config"]
 
 @dataclass(frozen=True, slots=True)
 class Numcodec(BytesBytesCodec):
-    """A codec of format 2 that a class of the user runs, or the package numcodecs.
+    """A codec of format 2 that a user's class or the package numcodecs implements.
 
     Parameters
     ----------
     config : str
         Its JSON.
     first : bool
-        Whether it is given the chunk itself; it then sees an array and not bytes, which
+        Whether its input is the chunk; the codec then gets an array rather than bytes, which
         some compressors need.
     """
 
@@ -82,14 +82,14 @@ class Numcodec(BytesBytesCodec):
 
 
 def numcodec_from_config(config: JSONObject, *, first: bool) -> Numcodec:
-    """Return the codec of a configuration of format 2 that a plain class, or numcodecs, runs.
+    """Return the adapter for a configuration of format 2.
 
     Raises
     ------
     UnsupportedError
-        Where the codec is unknown, or the package is not installed or cannot be imported.
+        If the codec is unknown, or if numcodecs is missing or cannot be imported.
     ArgumentError
-        Where numcodecs refuses the configuration.
+        If numcodecs rejects the configuration.
     """
     codec_id = config["id"]
 
@@ -111,7 +111,7 @@ def numcodec_from_config(config: JSONObject, *, first: bool) -> Numcodec:
     except ImportError as error:
         raise refuse("missing_package", "the package numcodecs is not installed") from error
     except Exception as error:
-        # numcodecs 0.16 does not survive zfpy 1.0.1.post0, whose version it cannot read.
+        # numcodecs 0.16 cannot parse the version of zfpy 1.0.1.post0, so its import fails.
         reason = f"the installed numcodecs cannot be imported ({error})"
         raise refuse("missing_package", reason) from error
     try:

@@ -25,12 +25,12 @@ _KINDS = "biufc"
 class FixedScaleOffset(ItemFilter):
     """Floating-point numbers as integers: ``round((x - offset) * scale)``. Loses precision.
 
-    Nothing checks that the integers fit `astype`.
+    Encoding does not check that the integers fit `astype`.
 
     Parameters
     ----------
     offset, scale : int or float
-        What is subtracted, and then multiplied with.
+        The subtrahend, and the factor.
     dtype : dtype_like, optional
         The type of decoded items; by default the array's.
     astype : dtype_like, optional
@@ -77,8 +77,7 @@ class FixedScaleOffset(ItemFilter):
         decoded, encoded = self.types(spec.data_type.numpy)
         return replace(self, dtype=decoded, astype=encoded)
 
-    # NumPy's arithmetic of arrays and Python's numbers, step by step as numcodecs does it: other
-    # orders of the operations round otherwise.
+    # The operations have the order of numcodecs, because other orders round differently.
     def encode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return np.around((items - self.offset) * self.scale)
 

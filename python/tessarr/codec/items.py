@@ -1,8 +1,7 @@
-"""What numcodecs' filters have in common: they take a chunk for items of one type, in a row.
+"""The base class of numcodecs' filters, which encode items of one type.
 
-In format 2 the bytes of the chunk count, not its data type: a filter sees them
-as items of its own ``dtype``, in the order in which they lie in memory, and
-makes items of its ``astype``.
+In format 2 a filter ignores the data type of a chunk. It views the bytes of the chunk, in memory
+order, as items of its parameter ``dtype``, and encodes them to items of its parameter ``astype``.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["ItemFilter", "as_array", "view_items"]
 
 _TYPES: Final = ("dtype", "astype")
-"""What the names of parameters that are types end in."""
+"""The endings of the names of parameters that are types."""
 
 
 class ItemFilter(ArrayArrayCodec):
-    """A codec from items of one type to as many items of another."""
+    """A codec from items of one type to the same number of items of another type."""
 
     __slots__ = ()
 
@@ -46,7 +45,7 @@ class ItemFilter(ArrayArrayCodec):
         """Return the decoded items."""
 
     def __repr__(self) -> str:
-        # As zarr-python 2 has it: types by their names, and once if they are the same.
+        # The text of zarr-python 2: types by name, and one type if both are equal.
         config: dict[str, Any] = self.get_config()
         del config["id"]
         if config["astype"] == config["dtype"]:
@@ -59,7 +58,7 @@ class ItemFilter(ArrayArrayCodec):
         return self.ordered("native")
 
     def ordered(self, order: Literal["native", "little", "big"]) -> Self:
-        """Return the filter whose types have another byte order."""
+        """Return the filter with types of another byte order."""
         config = self.get_config()
         types = {name: value for name, value in config.items() if name.endswith(_TYPES) and value}
         changed = {name: np.dtype(type_).newbyteorder(order) for name, type_ in types.items()}
@@ -90,7 +89,7 @@ class ItemFilter(ArrayArrayCodec):
     def decode(
         self, array: np.ndarray[Any, Any], spec: ArraySpec | None = None, /, out: Any = None
     ) -> np.ndarray[Any, Any]:
-        """Decode to an array of `spec`; without one, any buffer to items in a row, or to `out`."""
+        """Decode to an array of `spec`; without `spec`, decode a buffer to items or into `out`."""
         array = as_array(array)
         decoded, encoded = self.types(array.dtype if spec is None else spec.data_type.numpy)
         with np.errstate(all="ignore"):
@@ -106,10 +105,10 @@ class ItemFilter(ArrayArrayCodec):
 
 
 def as_array(data: Any) -> np.ndarray[Any, Any]:
-    """Return an array as it is, and the bytes of any other buffer."""
+    """Return an array unchanged, and the bytes of any other buffer as an array."""
     return data if isinstance(data, np.ndarray) else to_flat_array(data)
 
 
 def view_items(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return the elements of an array in C order, their bytes seen as items of another type."""
+    """View the bytes of an array in C order as items of another type."""
     return np.ascontiguousarray(array).reshape(-1).view(dtype)

@@ -20,9 +20,9 @@ class JenkinsLookup3(Checksum):
     Parameters
     ----------
     initval : int
-        What the sum begins with, 0 to 2**32 - 1.
+        The initial value of the sum, 0 to 2**32 - 1.
     prefix : None
-        Bytes that numcodecs would sum up first; metadata cannot state them, so there are none.
+        numcodecs' initial bytes of the sum; metadata cannot state them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``json2``: the objects of a chunk as one JSON document (numcodecs' ``JSON``). Format 2 only."""
+"""The codec ``json2``: a chunk of objects as a JSON document (numcodecs). Format 2 only."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ __all__ = ["JSON"]
 @register_codec
 @dataclass(frozen=True, slots=True)
 class JSON(ArrayBytesCodec):
-    """Objects that JSON can hold, as one list with their type and shape at its end.
+    """JSON values as one list that ends with their type and shape.
 
     Parameters
     ----------
     encoding : str
         The encoding of the text.
     skipkeys, ensure_ascii, check_circular, allow_nan, sort_keys, indent, separators, strict
-        As `json.JSONEncoder` and `json.JSONDecoder` take them.
+        The parameters of `json.JSONEncoder` and `json.JSONDecoder`.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class JSON(ArrayBytesCodec):
     def decode(
         self, data: BytesLike, spec: ArraySpec | None = None, /, out: Any = None
     ) -> np.ndarray[Any, Any]:
-        """Decode to objects, in the shape that `spec` or else the document says."""
+        """Decode to objects in the shape of `spec`, or by default of the document."""
         try:
             document = json.loads(bytes(data).decode(self.encoding), strict=self.strict)
         except (ValueError, RecursionError) as error:

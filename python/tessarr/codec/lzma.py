@@ -20,7 +20,7 @@ __all__ = ["LZMA"]
 _FORMATS: Final = (lzma.FORMAT_XZ, lzma.FORMAT_ALONE, lzma.FORMAT_RAW)
 _CHECKS: Final = (-1, lzma.CHECK_NONE, lzma.CHECK_CRC32, lzma.CHECK_CRC64, lzma.CHECK_SHA256)
 _MAX_MEMORY: Final = 1 << 29
-"""Bytes that a stream may ask for to be decoded; level 9 needs 65 MiB."""
+"""The memory limit of a decoder in bytes; level 9 needs 65 MiB."""
 
 _FILTER_MEMBERS: Final = frozenset(
     [
@@ -46,7 +46,7 @@ class LZMA(BytesBytesCodec):
     preset : int, optional
         0 (fastest) to 9 (smallest), plus 2**31 for the extreme variant.
     filters : sequence of mapping, optional
-        The filters of the stream, as in the module lzma; then there is no `preset`.
+        The filters of the stream, as in the module lzma; excludes `preset`.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class LZMA(BytesBytesCodec):
     def _check_filters(self) -> None:
         if self.preset is not None:
             raise WrongParameter("preset", self.preset, "null, as with filters", right_type=True)
-        try:  # the library knows best which filters make a chain
+        try:  # the library checks the combination of filters
             lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=self._library_filters())
         except (lzma.LZMAError, TypeError, ValueError, OverflowError) as error:
             raise ArgumentError(f"filters: lzma has no such filters: {error}") from error

@@ -1,4 +1,4 @@
-"""``msgpack2``: the objects of a chunk as MessagePack (numcodecs' ``MsgPack``). Format 2 only."""
+"""The codec ``msgpack2``: a chunk of objects as MessagePack (numcodecs). Format 2 only."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = ["MsgPack"]
 @register_codec
 @dataclass(frozen=True, slots=True)
 class MsgPack(ArrayBytesCodec):
-    """Objects that MessagePack can hold, as one list with their type and shape at its end.
+    """MessagePack values as one list that ends with their type and shape.
 
-    Needs the package msgpack.
+    The codec needs the package msgpack.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class MsgPack(ArrayBytesCodec):
     use_single_float : bool
         Whether floats are stored with 4 bytes.
     use_bin_type : bool
-        Whether bytes and text are told apart.
+        Whether bytes and text have different types.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class MsgPack(ArrayBytesCodec):
     def decode(
         self, data: BytesLike, spec: ArraySpec | None = None, /, out: Any = None
     ) -> np.ndarray[Any, Any]:
-        """Decode to objects, in the shape that `spec` or else the document says."""
+        """Decode to objects in the shape of `spec`, or by default of the document."""
         try:
             document = import_msgpack().unpackb(bytes(data), raw=self.raw, strict_map_key=False)
         except (ValueError, TypeError, RecursionError) as error:

@@ -1,8 +1,8 @@
 """The codec ``n5_default``: blocks of N5 (zarr-extensions codecs/n5_default).
 
-A block is a header (mode, number of dimensions, lengths, all big-endian), then
-the elements in Fortran order and big-endian, compressed. Blocks at the edge
-may be shorter than the chunk: what they lack is fill.
+A block has a header (mode, number of dimensions, lengths, all big-endian) and the compressed
+elements, big-endian and in Fortran order. A block at the edge may be shorter than the chunk; the
+fill value replaces missing elements.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class N5Default(ArrayBytesCodec):
     ----------
     codecs : sequence of codecs
         The transpose that reverses all axes, ``bytes`` with endian "big", and at most one
-        compressor. The first two may be left out.
+        compressor. The first two are optional.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class N5Default(ArrayBytesCodec):
 
 
 def _complete_chain(codecs: Iterable[CodecLike]) -> Chain:
-    """Return the codecs that a user means, with those that are always the same."""
+    """Return the chain of a user's codecs with the two fixed codecs."""
     codecs = list(codecs)
     chain_given = Chain.of(codecs)
     if chain_given.array_bytes == Bytes() and not any(codec == Bytes() for codec in codecs):

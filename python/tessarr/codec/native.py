@@ -1,4 +1,4 @@
-"""Runs one codec of the engine by itself, for the ``encode`` and ``decode`` of codec classes."""
+"""The base class of codecs that the engine implements."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class NativeCodec(BytesBytesCodec):
     __slots__ = ()
 
     def engine(self) -> dict[str, object]:
-        """Return the codec as the engine takes it."""
+        """Return the description of the codec for the engine."""
         raise NotImplementedError
 
     def encode(self, data: BytesLike, /) -> bytes:
         """Encode bytes."""
-        from tessarr import _engine  # here, so that metadata can be read without the extension
+        from tessarr import _engine  # a late import: metadata does not need the engine
 
         return _engine.encode(self.engine(), to_memoryview(data))
 
     def decode(self, data: BytesLike, /, out: BytesLike | None = None) -> BytesLike:
-        """Decode bytes, into the buffer `out` where one is given."""
+        """Decode bytes, into the buffer `out` if it is not None."""
         from tessarr import _engine
 
         size = None if out is None else memoryview(out).nbytes  # type: ignore[arg-type]

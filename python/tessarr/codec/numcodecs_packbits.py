@@ -1,4 +1,4 @@
-"""The codec ``packbits`` of format 2: booleans as bits, the first one highest (numcodecs)."""
+"""The codec ``packbits`` of format 2: booleans as bits, highest bit first (numcodecs)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["PackBitsV2"]
 @register_codec
 @dataclass(frozen=True, slots=True)
 class PackBitsV2(ArrayArrayCodec):
-    """Booleans as bits: the number of unused bits, then bytes whose highest bits are the first.
+    """Booleans as bits: the number of unused bits, then bytes with the highest bit first.
 
-    The codec ``packbits`` of format 3 is another one: `PackBits`.
+    Format 3 has another codec ``packbits``: `PackBits`.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class PackBitsV2(ArrayArrayCodec):
     def decode(
         self, array: np.ndarray[Any, Any], spec: ArraySpec | None = None, /, out: Any = None
     ) -> np.ndarray[Any, Any]:
-        """Decode to an array of `spec`; without one, a buffer to booleans in a row, or to `out`."""
+        """Decode to an array of `spec`, or a buffer to booleans, which `out` receives if given."""
         data = view_items(as_array(array), np.dtype(np.uint8))
         count = 8 * (data.size - 1) - int(data[0]) if data.size else -1
         expected = count if spec is None else spec.size_bytes

@@ -1,4 +1,4 @@
-"""Packages that only some codecs need."""
+"""Import of packages that single codecs need."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["import_package"]
 
 
 def import_package(package: str, *, codec: str) -> Any:
-    """Return a package that a codec is made of.
+    """Import a package that a codec needs.
 
     Raises
     ------
     UnsupportedError
-        ``missing_package``, where it is not installed.
+        ``missing_package``, if it is not installed.
     """
     try:
         return importlib.import_module(package)

@@ -1,4 +1,4 @@
-"""The codec ``packbits``: only some bits of each element (zarr-extensions codecs/packbits)."""
+"""The codec ``packbits``: a range of bits of each element (zarr-extensions codecs/packbits)."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ Padding = Literal["none", "first_byte", "last_byte"]
 @register_codec
 @dataclass(frozen=True, slots=True)
 class PackBits(ArrayBytesCodec):
-    """The bits of each element one after the other, the lowest ones first.
+    """The bits of each element without gaps, lowest bit first.
 
     Parameters
     ----------
     padding_encoding : {"none", "first_byte", "last_byte"}
-        Where a byte stands that tells how many bits of the last one are unused.
+        The position of a byte with the number of unused bits.
     first_bit, last_bit : int, optional
-        The first and the last bit of each number that are kept; by default all.
+        The first and the last stored bit of each number; by default all bits.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class PackBits(ArrayBytesCodec):
 
 
 def _number_bits(data_type: DataType) -> int | None:
-    """Return how many bits a number has, or None where the type is not one of numbers."""
+    """Return the number of bits of a number, or None for other data types."""
     if data_type.name == "bool":
         return 1
     match = _NUMBER.fullmatch(data_type.name)
@@ -155,5 +155,5 @@ def _number_bits(data_type: DataType) -> int | None:
 
 
 def _count_numbers(data_type: DataType) -> int:
-    """Return how many numbers an element is."""
+    """Return the number of numbers in an element: two for complex numbers."""
     return 2 if data_type.name.startswith("complex") else 1

@@ -1,4 +1,4 @@
-"""Checks of what users and documents pass to codec classes."""
+"""Checks of codec parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["WrongParameter", "check_choice", "check_integer", "check_number", "n
 
 
 class WrongParameter(ArgumentError):  # noqa: N818 - it is always an ArgumentError to users
-    """A parameter of a codec is wrong; `parameter` is its name."""
+    """An invalid parameter of a codec; `parameter` is its name."""
 
     def __init__(self, parameter: str, value: object, expected: str, *, right_type: bool) -> None:
         super().__init__(f"{parameter} {describe(value)} is not {expected}")
@@ -53,21 +53,21 @@ def check_choice(name: str, value: object, choices: Collection[object]) -> None:
 
 
 def number_type(name: str, value: Any, kinds: str = "biufcmM") -> np.dtype[Any]:
-    """Return the dtype that `value` stands for, if it is one of numbers.
+    """Convert `value` to a dtype of numbers.
 
     Parameters
     ----------
     name : str
         The parameter.
     value : dtype_like
-        What stands for it: ``"<i4"``, ``"int32"``, ``numpy.int32``.
+        The type: ``"<i4"``, ``"int32"``, ``numpy.int32``.
     kinds : str
-        The NumPy kinds that it may have.
+        The allowed NumPy kinds.
 
     Raises
     ------
     WrongParameter
-        Where it is another type, or none.
+        If it is another type, or not a type.
     """
     expected = "a type of numbers" if kinds != "f" else "a type of floating-point numbers"
     short = not isinstance(value, str) or len(value) <= 32

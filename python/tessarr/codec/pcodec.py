@@ -34,15 +34,15 @@ class PCodec(ArrayBytesCodec):
     level : int
         0 (fastest) to 12 (smallest).
     mode_spec : {"auto", "classic"}
-        Whether a structure such as multiples of 0.1 is looked for.
+        Whether the encoder detects structures such as multiples of 0.1.
     delta_spec : {"auto", "none", "try_consecutive", "try_lookback"}
-        Whether differences are encoded.
+        Whether the encoder computes differences.
     paging_spec : {"equal_pages_up_to"}
-        How the numbers are cut into pages.
+        The division of the numbers into pages.
     delta_encoding_order : int, optional
-        How often differences are taken, 0 to 7.
+        The order of differences, 0 to 7.
     equal_pages_up_to : int
-        The most numbers of a page.
+        The maximum number of numbers in a page.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``pickle``: the objects of a chunk as Python pickles them (numcodecs' ``Pickle``). Format 2 only.
+"""The codec ``pickle``: a chunk of objects as a pickle (numcodecs). Format 2 only.
 
 To read a pickle is to run what its writer wants to be run. An array with this codec is therefore
 refused unless the options say ``allow_pickle=True`` where it is opened
@@ -32,7 +32,7 @@ __all__ = ["Pickle"]
 @register_codec
 @dataclass(frozen=True, slots=True)
 class Pickle(ArrayBytesCodec):
-    """Any objects, as pickled arrays.
+    """Objects of any class as pickled arrays.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Pickle(ArrayBytesCodec):
     def decode(
         self, data: BytesLike, spec: ArraySpec | None = None, /, out: Any = None
     ) -> np.ndarray[Any, Any]:
-        """Decode to objects, in the shape that `spec` or else the pickle says."""
+        """Decode to objects in the shape of `spec`, or by default of the pickle."""
         try:
             value = pickle.loads(bytes(data))  # noqa: S301 (allowed by the option)
         except Exception as error:

@@ -28,7 +28,7 @@ class Quantize(ItemFilter):
     Parameters
     ----------
     digits : int
-        How many decimal digits behind the point are kept, -300 to 300.
+        The number of decimal places to keep, -300 to 300.
     dtype : dtype_like, optional
         The type of decoded items, a floating-point one; by default the array's.
     astype : dtype_like, optional
@@ -71,7 +71,7 @@ class Quantize(ItemFilter):
         return replace(self, dtype=decoded, astype=encoded)
 
     def encode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        # The power of two that keeps as many digits as the power of ten.
+        # The smallest power of two that keeps as many digits as the power of ten.
         exponent = math.log10(10.0**-self.digits)
         exponent = math.floor(exponent) if exponent < 0 else math.ceil(exponent)
         scale = 2.0 ** math.ceil(math.log2(10.0**-exponent))

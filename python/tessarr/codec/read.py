@@ -1,4 +1,4 @@
-"""One codec from what a document or a user states."""
+"""Codecs from the JSON of documents and from user input."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _Read = TypeVar("_Read", Codec, Codec | None)
 _UNSUPPORTED: Final = "unsupported_codec"
 
 _NUMCODECS: Final = "numcodecs."
-"""Begins names of format 3 that stand for a codec of format 2, with its configuration there."""
+"""The prefix of names in format 3 for codecs of format 2 with their configuration."""
 
 _DRAFT_NAMES: Final = {"endian": "bytes", "binary": "bytes"}
-"""Names that drafts of format 3 had, and what they became."""
+"""Names of codecs in drafts of format 3, with their present names."""
 
 
 def read_v3(value: Any, loc: str, problems: Problems) -> Codec | None:
-    """Return the codec that a document of format 3 states, or None and problems."""
+    """Return a codec in a document of format 3; if invalid, add problems and return None."""
     extension = read_extension(value, "codec", loc, problems)
     if extension is None:
         return None
@@ -60,9 +60,9 @@ def read_v3(value: Any, loc: str, problems: Problems) -> Codec | None:
 
 
 def read_v2(value: Any, loc: str, problems: Problems, *, first: bool) -> Codec | None:
-    """Return the codec that a document of format 2 states, or None and problems.
+    """Return a codec in a document of format 2; if invalid, add problems and return None.
 
-    Codecs that are not known here are run by the package numcodecs, if it is installed.
+    The package numcodecs, if installed, runs codecs that Tessarr lacks.
 
     Parameters
     ----------
@@ -71,9 +71,9 @@ def read_v2(value: Any, loc: str, problems: Problems, *, first: bool) -> Codec |
     loc : str
         Its JSON pointer.
     problems : Problems
-        Where faults go.
+        Collects the faults.
     first : bool
-        Whether it is the codec that is given the chunk itself.
+        Whether the input of the codec is the chunk.
     """
     if not isinstance(value, dict):
         problems.add(loc, f"{describe(value)} is not an object", "wrong_type")
@@ -100,21 +100,21 @@ def read_v2(value: Any, loc: str, problems: Problems, *, first: bool) -> Codec |
 
 
 def to_codec(value: CodecLike) -> Codec:
-    """Return the codec that a user means.
+    """Convert user input to a codec.
 
     Parameters
     ----------
     value : Codec, str, mapping or codec of numcodecs
-        A codec; a bare name; ``{"name": …, "configuration": …}`` of format 3 or ``{"id": …}`` of
-        format 2, where members left out get their defaults; or an object with numcodecs' method
-        ``get_config``. A name of format 3 that is an alias, ``numcodecs.bitround``, is written.
+        A codec; a name; ``{"name": …, "configuration": …}`` of format 3 or ``{"id": …}`` of format
+        2, in which members are optional; or an object with numcodecs' method ``get_config``. The
+        codec keeps an alias of format 3, such as ``numcodecs.bitround``.
 
     Raises
     ------
     ArgumentError
-        Where the configuration is not valid.
+        If the configuration is invalid.
     UnsupportedError
-        Where the codec is not known.
+        If the codec is unknown.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def to_codec(value: CodecLike) -> Codec:
 
 
 def find_codec_class(value: CodecLike) -> type[Codec] | None:
-    """Return the class of the codec that a user means, or None where there is none.
+    """Return the class of a user's codec, or None if it is unknown.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def find_codec_class(value: CodecLike) -> type[Codec] | None:
 
 
 def to_list(value: Any) -> list[Any]:
-    """Return one codec, or several, or none, as a list."""
+    """Return a list of codecs from None, one codec, or several codecs."""
     if value is None:
         return []
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
@@ -185,7 +185,7 @@ def to_list(value: Any) -> list[Any]:
 
 
 def _with_spelling(codec: _Read, alias: str) -> _Read:
-    """Return a codec that is written by its alias again, if its class can tell it."""
+    """Return a codec that keeps its alias, if its class has the field `spelling`."""
     changed: Any = codec
     if alias and "spelling" in getattr(codec, "__dataclass_fields__", ()):
         changed = replace(changed, spelling=alias)
@@ -200,7 +200,7 @@ def _read_numcodec(config: dict[str, Any], *, first: bool) -> Codec:
 
 
 def _to_json(value: Any) -> Mapping[str, Any]:
-    """Return the JSON of what is not a codec of ours but stands for one."""
+    """Return the JSON of user input that is not a `Codec`."""
     if isinstance(value, type) and issubclass(value, Codec):
         value = value.name
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Codecs of format 2 by their ids, as numcodecs has them: a mapping, and a function."""
+"""The registry of codecs of format 2 with numcodecs' interface."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["codec_registry", "get_codec"]
 
 
 class _Registry(Mapping[str, type[Any]]):
-    """The classes of codecs by their ids; assigning registers one."""
+    """The classes of codecs by id; an assignment registers a class."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ class _Registry(Mapping[str, type[Any]]):
 
 
 codec_registry: Final = _Registry()
-"""The codecs of format 2 by their ids. To assign a class to an id registers it."""
+"""The codecs of format 2 by id. An assignment registers a class."""
 
 
 def get_codec(config: Mapping[str, Any]) -> Codec:
@@ -50,14 +50,14 @@ def get_codec(config: Mapping[str, Any]) -> Codec:
     Parameters
     ----------
     config
-        With the member ``id``, such as ``{"id": "zlib", "level": 1}``.
+        A mapping with the member ``id``, such as ``{"id": "zlib", "level": 1}``.
 
     Raises
     ------
     UnsupportedError
-        If there is no codec with that id.
+        If no codec has this id.
     ArgumentError
-        If the configuration is not valid.
+        If the configuration is invalid.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The codec ``reshape``: other axes, the same elements (zarr-extensions codecs/reshape)."""
+"""The codec ``reshape``: the same elements with other axes (zarr-extensions codecs/reshape)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class Reshape(ArrayArrayCodec):
     Parameters
     ----------
     shape : sequence of (int or sequence of int)
-        A length, or the axes whose lengths are multiplied, or once -1 for what is left.
+        For each axis a length, or the input axes whose lengths it multiplies, or -1, at most
+        once, for the remaining length.
 
     Examples
     --------
@@ -128,7 +129,7 @@ class Reshape(ArrayArrayCodec):
 
 
 def _normalize_length(value: object) -> Length:
-    """Return one entry of a shape: a length, or axes."""
+    """Return one entry of the parameter `shape`: a length, or axes."""
     if is_integer(value) and (0 < value <= INT64_MAX or value == _REST):
         return int(value)
     if isinstance(value, list | tuple) and all(is_integer(axis) and axis >= 0 for axis in value):

@@ -1,8 +1,8 @@
 """The codec ``scale_offset``: ``(x - offset) * scale`` (zarr-extensions codecs/scale_offset).
 
-The arithmetic is that of the array's data type. What it cannot represent is an
-error: an integer that would wrap round, a quotient that is not an integer.
-Infinities of floating-point numbers are represented.
+The arithmetic is that of the array's data type. Results that the type cannot represent are an
+error: an integer that would wrap around, or a quotient that is not an integer. Floating-point
+numbers may become infinite.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ScaleOffset(ArrayArrayCodec):
     Parameters
     ----------
     offset, scale : int, float or str, optional
-        Fill values of the array's data type, as format 3 states them; by default 0 and 1.
+        Numbers in the JSON form of fill values of the array's data type; by default 0 and 1.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class ScaleOffset(ArrayArrayCodec):
                 return result.astype(array.dtype, copy=False)
         if array.size:
             numbers = to_builtin_type(array)
-            # Both steps are monotonous: where the extremes fit, all elements do.
+            # Both steps are monotonic, so all elements fit if the extremes do.
             for extreme in (int(numbers.min()), int(numbers.max())):
                 for number in (extreme - offset, (extreme - offset) * scale):
                     if not limits[0] <= number <= limits[1]:
@@ -136,7 +136,7 @@ class ScaleOffset(ArrayArrayCodec):
         return _apply_modulo(whole, np.add, offset).astype(spec.data_type.numpy, copy=False)
 
     def _number(self, name: str, data_type: DataType) -> Any:
-        """Return a parameter as a number of the data type; integers as those of Python."""
+        """Return a parameter as a number of the data type; for integer types as a Python int."""
         value = getattr(self, name)
         if value is None:
             value = 0 if name == "offset" else 1
@@ -148,7 +148,7 @@ class ScaleOffset(ArrayArrayCodec):
         return data_type.numpy.type(value)
 
     def _encode_fill(self, spec: ArraySpec) -> bytes:
-        """Return what the fill value becomes."""
+        """Return the encoding of the fill value."""
         assert spec.fill is not None
         return self.encode(np.frombuffer(spec.fill, spec.data_type.numpy)).tobytes()
 
@@ -156,7 +156,7 @@ class ScaleOffset(ArrayArrayCodec):
 def _apply_modulo(
     array: np.ndarray[Any, Any], ufunc: np.ufunc, number: int
 ) -> np.ndarray[Any, Any]:
-    """Return the result modulo the size of the integers, which is checked to be no loss."""
+    """Return the result of an operation modulo the range of the integer type."""
     bits = 8 * array.dtype.itemsize
     operand = np.array(number % (1 << bits), dtype=f"u{array.dtype.itemsize}")
     result: np.ndarray[Any, Any] = ufunc(array.view(operand.dtype), operand)

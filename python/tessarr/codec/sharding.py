@@ -1,8 +1,8 @@
 """The codec ``sharding_indexed``: chunks within a chunk (Zarr 3 codecs/sharding-indexed).
 
-What is encoded is the *shard*; it is cut into *subchunks*, each encoded by
-itself. An index of offset and length of every subchunk, 2**64 - 1 twice where
-there is none, stands before or after them.
+The codec divides a *shard* into *subchunks* and encodes each of them separately. The *shard index*
+before or after the subchunks has the offset and length of every subchunk, or 2**64 - 1 twice for
+an absent one.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ __all__ = ["IndexLocation", "ShardingIndexed"]
 
 IndexLocation = Literal["start", "end"]
 MAX_SUBCHUNKS: Final = 1 << 30
-"""Of a shard, as TensorStore has it. An index of that size takes memory only where it is stored or
-written."""
+"""The maximum number of subchunks of a shard, as in TensorStore."""
 
 _ABSENT_SUBCHUNK: Final = 2**64 - 1
 _LOCATIONS: Final = ("start", "end")
@@ -43,20 +42,19 @@ _INDEX_CODECS: Final = (Bytes("little"), "crc32c")
 @register_codec
 @dataclass(frozen=True, slots=True, init=False)
 class ShardingIndexed(ArrayBytesCodec):
-    """Subchunks within a shard, each to be read and written by itself.
+    """Subchunks in a shard, which readers and writers access separately.
 
     Parameters
     ----------
     chunk_shape : sequence of int
-        The shape of a subchunk. It divides the shape of the shard, as that is after
-        the codecs before this one.
+        The shape of a subchunk. It divides the shape of the shard after the previous codecs.
     codecs : sequence of codecs
-        How subchunks are encoded; by default elements as they are.
+        The codecs of subchunks; by default ``bytes``.
     index_codecs : sequence of codecs
-        How the index is encoded, to a fixed number of bytes; by default little-endian, with
-        a checksum.
+        The codecs of the index, whose encoded size must be fixed; by default little-endian bytes
+        with a checksum.
     index_location : {"end", "start"}
-        Where the index is.
+        The position of the index.
 
     Examples
     --------
@@ -155,7 +153,7 @@ class ShardingIndexed(ArrayBytesCodec):
         )
 
     def subchunk_spec(self, spec: ArraySpec) -> ArraySpec:
-        """Return what the codecs of the subchunks are given, where shards are of `spec`."""
+        """Return the spec of subchunks of shards of `spec`."""
         return replace(spec, shape=self.chunk_shape)
 
     def _index_spec(self, shard: Shape) -> ArraySpec:
@@ -173,7 +171,7 @@ class ShardingIndexed(ArrayBytesCodec):
         }
 
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
-        # Only after a codec that the engine lacks: it makes shards otherwise.
+        # This runs only after a codec that the engine lacks; otherwise the engine encodes shards.
         spec = ArraySpec(array.shape, dtype.to_data_type(array.dtype))
         parts, index = (
             self._iter_subchunks(array),
@@ -217,12 +215,12 @@ class ShardingIndexed(ArrayBytesCodec):
     def _iter_subchunks(
         self, array: np.ndarray[Any, Any]
     ) -> Iterator[tuple[tuple[int, ...], np.ndarray[Any, Any]]]:
-        """Yield the cells of a shard, and what is in them."""
+        """Yield the cells of a shard with their subchunks."""
         lengths = self.chunk_shape
         counts = (n // part for n, part in zip(array.shape, lengths, strict=True))
         for cell in np.ndindex(*counts):
             pairs = zip(cell, lengths, strict=True)
-            # With the ellipsis also a part of no axes is a view, and not a scalar.
+            # With the ellipsis the result is a view also for rank 0.
             key: Any = (..., *(slice(i * n, (i + 1) * n) for i, n in pairs))
             yield cell, array[key]
 

@@ -1,4 +1,4 @@
-"""The codec ``shuffle``: first bytes of all items, then second ones (numcodecs ``shuffle``)."""
+"""The codec ``shuffle``: the bytes of items, grouped by position (numcodecs id ``shuffle``)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["Shuffle"]
 @register_codec
 @dataclass(frozen=True, slots=True)
 class Shuffle(NativeCodec):
-    """Byte shuffle, which makes what follows compress better.
+    """Byte shuffle, which improves the compression by the next codec.
 
     Parameters
     ----------
     elementsize : int, optional
-        Bytes of an item. None and 0, which netCDF writes, mean those of the elements that the
-        codec encodes; 1 changes nothing.
+        The size of an item in bytes. None and 0, which netCDF writes, mean the size of the
+        elements; 1 means no shuffle.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Shuffle(NativeCodec):
 
     @classmethod
     def read(cls, members: Members, zarr_format: ZarrFormat) -> Shuffle | None:
-        # numcodecs' default in format 2; zarr-python asks the array in format 3.
+        # numcodecs' default in format 2; zarr-python uses the element size in format 3.
         default = 4 if zarr_format == 2 else None
         before = len(members.problems)
         if members.get("elementsize") is None:
@@ -60,7 +60,7 @@ class Shuffle(NativeCodec):
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Shuffle:
         if self.elementsize:
             return self
-        # Elements of any length are bytes, which stay as they are.
+        # Elements of any length are bytes, which need no shuffle.
         any_length = spec.data_type.elements is not None
         return replace(self, elementsize=1 if any_length else spec.data_type.item_bytes)
 

@@ -1,4 +1,4 @@
-"""Decoding with the compressors of the standard library, to a bounded number of bytes."""
+"""Bounded decompression with the compressors of the standard library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNBOUNDED = 2**62
 
 
 class Decompressor(Protocol):
-    """What the modules bz2 and lzma have in common."""
+    """The interface of the decompressors of bz2 and lzma."""
 
     @property
     def eof(self) -> bool: ...
@@ -33,25 +33,25 @@ def decompress(
     errors: tuple[type[Exception], ...],
     name: str,
 ) -> bytes:
-    """Return what one or more streams decode to.
+    """Decompress one or more concatenated streams.
 
     Parameters
     ----------
     data : bytes-like
-        The streams, one after the other.
+        The streams.
     limit : int
-        The most bytes that they may decode to.
+        The maximum size of the result.
     start : callable
-        Makes the decoder of one stream.
+        Returns a new decoder for one stream.
     errors : tuple of exception classes
-        What it raises where bytes are damaged.
+        The exceptions of the decoder for damaged data.
     name : str
         The codec, for messages.
 
     Raises
     ------
     DataError
-        Where the bytes are damaged or end too early; ``wrong_size``, where there are too many.
+        If the data is damaged or incomplete; ``wrong_size``, if the result exceeds the limit.
     """
     rest = bytes(memoryview(data))  # type: ignore[arg-type]
     parts: list[bytes] = []
@@ -59,7 +59,7 @@ def decompress(
     while rest or not parts:
         decoder = start()
         try:
-            # One more than allowed, to see that there is more.
+            # One more byte than allowed detects a result beyond the limit.
             part = decoder.decompress(rest, room + 1)
         except errors as error:
             raise DataError(f"damaged: {error}", codec=name) from error

@@ -1,4 +1,4 @@
-"""The codec ``transpose``: axes in another order (Zarr 3 codecs/transpose, order F of format 2)."""
+"""The codec ``transpose``: another order of axes (Zarr 3 codecs/transpose, order F of format 2)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Transpose"]
 @register_codec
 @dataclass(frozen=True, slots=True)
 class Transpose(ArrayArrayCodec):
-    """Permute the axes: axis ``i`` of what is stored is axis ``order[i]`` of the array.
+    """Permutation of axes: axis ``i`` of the encoded array is axis ``order[i]`` of the array.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Transpose(ArrayArrayCodec):
         members.done()
         if order is ABSENT:
             return None
-        if order in ("C", "F"):  # of the first version of the specification; GDAL writes it
+        if order in ("C", "F"):  # an early form of the specification, which GDAL writes
             meaning = "no transposition" if order == "C" else "the reverse of all axes"
             members.problems.tolerate(members.at("order"), f"{order!r}, taken for {meaning}")
             return cls(order)

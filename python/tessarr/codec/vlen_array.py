@@ -24,12 +24,12 @@ __all__ = ["VLenArray"]
 @register_codec
 @dataclass(frozen=True, slots=True)
 class VLenArray(ElementsCodec):
-    """Arrays of one axis and any length, whose items are of one type. Format 2 only.
+    """One-dimensional arrays of any length with items of one type. Format 2 only.
 
     Parameters
     ----------
     dtype : str
-        The type of their items, as NumPy takes it.
+        The NumPy type of the items.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The codec ``vlen-bytes``: bytes of any number (Zarr extensions, codecs/vlen-bytes; numcodecs)."""
+"""The codec ``vlen-bytes``: bytes of any length (Zarr extensions, codecs/vlen-bytes; numcodecs)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["VLenBytes"]
 @register_codec
 @dataclass(frozen=True, slots=True)
 class VLenBytes(ElementsCodec):
-    r"""Bytes of any number.
+    r"""Bytes of any length.
 
     Examples
     --------

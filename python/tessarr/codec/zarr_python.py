@@ -1,7 +1,7 @@
-"""The names that zarr-python 3 has for codecs, with its defaults.
+"""Codecs under the names and with the defaults of zarr-python 3.
 
-Most are the classes themselves. Where defaults differ the name is a function, because the class
-has the defaults of numcodecs.
+Most names are aliases of classes. `BloscCodec` and `GzipCodec` are functions, because the classes
+have the defaults of numcodecs.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Endian:
 
 
 class ShardingCodecIndexLocation:
-    """Names of the places of the index, for `ShardingCodec`."""
+    """Names of the positions of the index, for `ShardingCodec`."""
 
     start: Final = "start"
     end: Final = "end"
@@ -93,8 +93,8 @@ def BloscCodec(  # noqa: N802 (zarr-python's name)
     Parameters
     ----------
     typesize, cname, clevel, shuffle, blocksize
-        As of `Blosc`; without a shuffle, bits of elements of one byte are shuffled, and
-        bytes of others.
+        As for `Blosc`; the default shuffle is "bitshuffle" for elements of one byte and "shuffle"
+        for others.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""The codec ``zarrs.optional``: which elements are there, then these (of zarrs, experimental).
+"""The codec ``zarrs.optional``: optional elements (zarrs, experimental).
 
-Two sizes, each a little-endian number of 64 bits; then the encoded mask, an array of booleans
-of the chunk's shape; then the encoded values that are there, an array of one axis, or nothing
-where none are.
+The encoding has two sizes (little-endian numbers of 64 bits), the encoded mask (an array of
+booleans in the shape of the chunk), and the encoded values that are present (an array of one axis,
+omitted if empty).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _HEADER_BYTES: Final = 16
 @register_codec
 @dataclass(frozen=True, slots=True, init=False)
 class ZarrsOptional(ArrayBytesCodec):
-    """Elements that may be missing.
+    """Optional elements.
 
     Parameters
     ----------
     mask_codecs : sequence of codecs
-        How the mask is encoded.
+        The codecs of the mask.
     data_codecs : sequence of codecs
-        How the values that are there are encoded.
+        The codecs of the values that are present.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class ZarrsOptional(ArrayBytesCodec):
         return ZarrsOptional(self.mask_codecs.resolve(mask), data_codecs)
 
     def _data_codecs(self, data_type: Optional) -> Chain:
-        """Return the codecs of the values: this one again where these may be missing too."""
+        """Return the codecs of the values; the default for optional values is this codec."""
         nested = isinstance(data_type.inner, Optional) and self.data_codecs == Chain.of(())
         return Chain((ZarrsOptional(),)) if nested else self.data_codecs
 
@@ -141,5 +141,5 @@ class ZarrsOptional(ArrayBytesCodec):
 def _mask_and_value_specs(
     data_type: Optional, shape: tuple[int, ...], count: int
 ) -> tuple[ArraySpec, ArraySpec]:
-    """Return what the codecs of the mask, and of `count` values, are given."""
+    """Return the specs of the mask and of `count` values."""
     return ArraySpec(shape, dtypes.to_data_type(bool)), ArraySpec((count,), data_type.inner)

@@ -55,11 +55,11 @@ class ZFP(ArrayBytesCodec):
     mode : str
         "reversible" (exact), "fixed_accuracy", "fixed_rate", "fixed_precision" or "expert".
     tolerance : float
-        The greatest error, in mode "fixed_accuracy".
+        The maximum error, in mode "fixed_accuracy".
     rate : float
-        Bits for each number, in mode "fixed_rate".
+        The number of bits for each number, in mode "fixed_rate".
     precision : int
-        Bits of each number that are kept, in mode "fixed_precision".
+        The number of bits of each number to keep, in mode "fixed_precision".
     minbits, maxbits, maxprec, minexp : int
         The parameters of mode "expert".
 
@@ -127,7 +127,7 @@ class ZFP(ArrayBytesCodec):
         return numbers.reshape(spec.shape).astype(dtype, copy=False)
 
     def _to_zfpy_mode(self, values: int) -> dict[str, float]:
-        """Return the mode as the package zfpy takes it."""
+        """Return the parameters of the mode for the package zfpy."""
         if self.mode != "expert":
             return {name: getattr(self, name) for name in _PARAMETERS[self.mode]}
         minbits, maxbits, maxprec, minexp = self.minbits, self.maxbits, self.maxprec, self.minexp
@@ -151,7 +151,7 @@ class ZFP(ArrayBytesCodec):
         )
 
     def _to_expert_mode(self, stored: np.dtype[Any], rank: int) -> Expert:
-        """Return the mode by its four parameters, as zfp makes them (src/zfp.c)."""
+        """Return the four expert parameters of the mode, computed as in zfp (src/zfp.c)."""
         minbits, maxbits, maxprec, minexp = 1, _MAX_BITS, _MAX_PRECISION, _MIN_EXPONENT
         if self.mode == "reversible":
             minexp = _MIN_EXPONENT - 1
@@ -171,7 +171,7 @@ class ZFP(ArrayBytesCodec):
 
 
 def _promote(array: Any) -> Any:
-    """Return numbers of a type that zfp has."""
+    """Convert numbers to a type that zfp has."""
     kind, size = array.dtype.kind, array.dtype.itemsize
     stored = np.dtype(_STORED_TYPES[array.dtype.str[1:]])
     if kind == "u" and size >= 4:
@@ -189,7 +189,7 @@ def _promote(array: Any) -> Any:
 
 
 def _demote(array: Any, dtype: np.dtype[Any]) -> Any:
-    """Return numbers of a smaller type: the inverse of `_promote`."""
+    """Convert numbers to a smaller type: the inverse of `_promote`."""
     kind, size = dtype.kind, dtype.itemsize
     if kind == "f" or (kind == "i" and size >= 4):
         with np.errstate(over="ignore"):

@@ -1,13 +1,11 @@
-"""Streams of the library zfp, by the package zfpy, made safe to decode.
+"""Safe decoding of zfp streams with the package zfpy.
 
-The library trusts what it decodes: it reads on behind the end of a stream that
-is cut off, and as far as a header tells it. So headers are compared with what
-the metadata says, and streams are lengthened with zeros to the most that their
-blocks (4 numbers along each axis) can take.
+The library trusts its input: it reads beyond the end of a truncated stream, and as far as the
+header requires. So this module compares headers with the metadata, and pads streams with zeros to
+the maximum size of their blocks (4 numbers along each axis).
 
-A stream is a sequence of bits, the lowest of each byte first. A header, where
-there is one, is 32 bits of magic number and version, 52 of type and shape, and
-64 of the mode (zfp, src/zfp.c).
+A stream is a sequence of bits, the lowest bit of each byte first. The optional header has 32 bits
+of magic number and version, 52 bits of type and shape, and 64 bits of the mode (zfp, src/zfp.c).
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_AXES", "TYPES", "compress", "decompress", "import_zfpy"]
 
 TYPES: Final = ("i4", "i8", "f4", "f8")
-"""The types of numbers that zfp compresses, in the order of its own numbers."""
+"""The types that zfp compresses, ordered by their codes in the header."""
 
 MAX_AXES: Final = 4
 
@@ -42,7 +40,7 @@ Expert = tuple[int, int, int, int]
 
 
 def import_zfpy(codec: str) -> Any:
-    """Return the package zfpy."""
+    """Import the package zfpy."""
     return import_package("zfpy", codec=codec)
 
 
@@ -57,7 +55,7 @@ def compress(array: np.ndarray[Any, Any], *, header: bool, codec: str, **mode: f
 def decompress(
     data: BytesLike, shape: Shape, dtype: np.dtype[Any], mode: Expert | None, codec: str
 ) -> np.ndarray[Any, Any]:
-    """Return what a stream decodes to.
+    """Decode a stream.
 
     Parameters
     ----------
@@ -66,16 +64,16 @@ def decompress(
     shape : tuple of int
         The shape of the array.
     dtype : numpy.dtype
-        Its type, one of `TYPES`.
+        The type of the array, one of `TYPES`.
     mode : (minbits, maxbits, maxprec, minexp) or None
-        How it was compressed; None where a header tells it.
+        The mode; None if the stream has a header.
     codec : str
         The codec, for messages.
 
     Raises
     ------
     DataError
-        Where the stream has another shape or type, or a mode that zfp has not.
+        If the stream has another shape or type, or an invalid mode.
     """
     shape, library = shape or (1,), import_zfpy(codec)
     stream = to_flat_array(data)
@@ -115,7 +113,7 @@ def decompress(
 
 
 def _pack_header(shape: Shape, dtype: np.dtype[Any], mode: Expert) -> int:
-    """Return the header of a stream as one number, its lowest bit first."""
+    """Return the header of a stream as one number, lowest bit first."""
     meta = 0
     for length in shape:
         meta = meta << _AXIS_BITS[len(shape)] | (length - 1)

@@ -33,13 +33,13 @@ class ZFPY(ArrayBytesCodec):
     mode : int
         4, a fixed `tolerance`; 3, a fixed `precision`; 2, a fixed `rate`.
     tolerance : float
-        The greatest error; without one, as by default, what is stored is exact.
+        The maximum error; the default means lossless compression.
     rate : float
-        Bits for each number.
+        The number of bits for each number.
     precision : int
-        Bits of each number that are kept.
+        The number of bits of each number to keep.
     compression_kwargs : mapping, optional
-        What numcodecs states again; it is not looked at.
+        A duplicate of the other parameters, which numcodecs writes; the codec ignores it.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class ZFPY(ArrayBytesCodec):
             raise WrongParameter(chosen, getattr(self, chosen), "positive", right_type=True)
         if self.rate > 66:
             raise WrongParameter("rate", self.rate, "at most 66 bits", right_type=True)
-        object.__setattr__(self, "compression_kwargs", None)  # the other parameters say it all
+        object.__setattr__(self, "compression_kwargs", None)  # a duplicate of the other parameters
 
     def get_config(self) -> JSONObject:
         names = ("tolerance", "rate", "precision")

@@ -1,8 +1,8 @@
-"""Masked elements, missing values, units and time zones: what ``np.asarray`` drops of a value.
+"""Masked elements, missing values, units and time zones of assigned values.
 
-Masked elements become the fill value of the array that is written. A unit or a time zone is
-reported by a warning, because an array does not store it. Values that pandas marks as missing are
-an error. All of it is recognised by attributes of the value's class, and no library is imported.
+``np.asarray`` ignores these. Here masked elements become the fill value of the array. A unit or a
+time zone causes a warning, because an array does not store it. Missing values of pandas are an
+error. The functions inspect attributes of the value's class and import no library.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NONE: Final = type(None)
 def has_unit(value: object) -> bool:
     """Tell whether a value is a quantity with a unit, of pint, astropy or unyt.
 
-    Properties of the class count, not attributes of the object.
+    Only properties of the class count, not attributes of the object.
     """
     kind = type(value)
     return (hasattr(kind, "magnitude") and hasattr(kind, "units")) or (
@@ -53,7 +53,7 @@ def has_unit(value: object) -> bool:
 
 
 def strip_unit(value: Any) -> Any:
-    """Return the numbers of a quantity with a unit, and warn that the unit is not stored.
+    """Return the numbers of a quantity with a unit, and warn about the lost unit.
 
     Examples
     --------
@@ -73,12 +73,12 @@ def strip_unit(value: Any) -> Any:
 
 
 def strip_units_and_zones(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a value without unit; refuse missing values, and warn of a lost time zone.
+    """Return a value without its unit and time zone, and warn about the loss.
 
     Raises
     ------
     CastError
-        If an array of pandas misses a value that `dtype` has no "not a number" for.
+        If an array of pandas has a missing value and `dtype` has no "not a number".
     """
     value = strip_unit(value)
     if type(value).__module__.partition(".")[0] != "pandas":
@@ -101,9 +101,9 @@ def _missing_value_error(description: str, dtype: np.dtype[Any]) -> CastError:
 
 
 def values_in_memory(value: Any) -> npt.NDArray[Any]:
-    """Return what NumPy makes of an array of another library, with its mask if it has one.
+    """Convert an array of another library to a NumPy array, with its mask if it has one.
 
-    ``np.asarray`` takes the data below the mask, also of arrays of Dask.
+    ``np.asarray`` would ignore the mask, also for arrays of Dask.
     """
     if isinstance(getattr(value, "_meta", None), np.ma.MaskedArray):
         value = value.compute()
@@ -134,7 +134,7 @@ def _has_true(mask: Any) -> bool:
 
 
 def broadcast_masked(value: Any, shape: tuple[int, ...]) -> Any:
-    """Return a masked array that is broadcast to a shape, which ``np.broadcast_to`` cannot do."""
+    """Broadcast a masked array to a shape, which ``np.broadcast_to`` cannot do."""
     data = np.broadcast_to(np.ma.getdata(value), shape)
     return np.ma.array(data, mask=np.broadcast_to(np.ma.getmaskarray(value), shape), copy=False)
 
@@ -145,12 +145,12 @@ def fill_masked(
     fill: Fill,
     convert: Callable[[npt.NDArray[Any], np.dtype[Any]], npt.NDArray[Any]],
 ) -> npt.NDArray[Any]:
-    """Return the elements of a masked array, with the fill value where they are masked.
+    """Replace the masked elements of an array by the fill value.
 
     Parameters
     ----------
     value : numpy.ma.MaskedArray
-        The array. What lies below the mask is neither converted nor stored.
+        The array. The data below the mask is neither converted nor stored.
     dtype
         The data type to convert to.
     fill
@@ -216,7 +216,7 @@ def element_kinds(value: Iterable[Any]) -> set[type]:
 
 
 def mask_lists(value: Any, kinds: set[type]) -> Any:
-    """Return lists that hold masked elements or arrays as a masked array.
+    """Convert lists with masked elements or masked arrays to a masked array.
 
     Parameters
     ----------
@@ -236,14 +236,14 @@ def mask_lists(value: Any, kinds: set[type]) -> Any:
         return value
     if type(np.ma.masked) not in kinds:
         return np.ma.array(value)
-    # NumPy would make NaN of a masked element, and warn of it.
+    # NumPy would convert a masked element to NaN, with a warning.
     masked = np.ma.array(_replace_masked(value, _find_unmasked(value)))
     masked[np.array(_collect_masks(value))] = np.ma.masked
     return masked
 
 
 def _find_unmasked(value: Any) -> Any:
-    """Return some element that is not masked; 0 where all are."""
+    """Return the first element that is not masked, or `np.ma.masked`."""
     for item in value:
         element = _find_unmasked(item) if type(item) in _NESTED else item
         if element is not np.ma.masked:
@@ -252,7 +252,7 @@ def _find_unmasked(value: Any) -> Any:
 
 
 def _replace_masked(value: Any, other: Any) -> list[Any]:
-    """Return nested lists with another element in the place of those that are masked."""
+    """Replace the masked elements of nested lists."""
     return [
         _replace_masked(item, other)
         if type(item) in _NESTED
@@ -279,7 +279,7 @@ def _collect_masks(value: Any) -> list[Any]:
 
 
 def check_elements(kinds: set[type], dtype: np.dtype[Any]) -> None:
-    """Refuse values that pandas marks as missing; warn of None where NumPy makes something of it.
+    """Raise an error for missing values of pandas; warn about None that NumPy would convert.
 
     Parameters
     ----------

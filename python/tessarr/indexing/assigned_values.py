@@ -1,4 +1,4 @@
-"""Fits to a selection the value that is stored there, or the array that it is read to."""
+"""Conversion and broadcasting of assigned values, and targets of reads, for a selection."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 _PLAIN: Final = frozenset({bool, int, float, complex, str, bytes, list, tuple})
 _SCALARS: Final = frozenset({bool, int, float, complex, str, bytes, type(None)})
 _MAX_DEPTH: Final = 32
-"""As many axes as the element that is looked for may have."""
+"""The maximum number of axes in the search for an element that cannot be converted."""
 
 _LISTS: Final = (list, tuple, range)
 _NESTED: Final = (*_LISTS, np.ndarray)
@@ -41,7 +41,7 @@ _INTERFACES: Final = ("__array__", "__array_interface__", "__array_struct__")
 
 
 def _no_fill() -> None:
-    """Return that there is no fill value."""
+    """Return None: no fill value."""
 
 
 def broadcast_value(
@@ -52,27 +52,27 @@ def broadcast_value(
     Parameters
     ----------
     value : array_like
-        Anything that NumPy makes an array of.
+        Any value that NumPy converts to an array.
     selection : Selection
-        What is assigned to.
+        The target of the assignment.
     dtype : numpy.dtype
         The data type of the array.
     fill : callable
-        Returns the fill value of the array, which masked elements become, or None.
+        Returns the fill value of the array, which replaces masked elements, or None.
 
     Returns
     -------
     numpy.ndarray
-        Of `dtype` and `Selection.buffer_shape`; not to be written to. It is a view of `value`
-        where the type is the same, and strides of broadcast axes are 0. It is copied only if an
-        index array of several dimensions meets a value that is not contiguous.
+        An array of `dtype` and `Selection.buffer_shape`; do not write to it. It is a view of
+        `value` if the types are equal; broadcast axes have a stride of 0. A copy is necessary
+        only for an index array of several dimensions and a value that is not contiguous.
 
     Raises
     ------
     ArgumentError
         Kind ``shape_mismatch``, with both shapes, if the value does not broadcast to
-        `Selection.shape` (leading axes of length 1 are dropped from it, as NumPy does). Kind
-        ``cannot_cast`` for values that have no meaning in `dtype`, such as a word as an integer:
+        `Selection.shape` (leading axes of length 1 do not count, as in NumPy). Kind
+        ``cannot_cast`` for values that `dtype` cannot represent, such as a word as an integer:
         a `TooLargeError` (OverflowError) if a Python number does not fit `dtype`, a `CastError`
         (TypeError) if an element cannot be converted, such as a complex number to float. The
         message has the element and its index.
@@ -87,11 +87,11 @@ def broadcast_value(
 
     Notes
     -----
-    The policy for types is NumPy's for assignments, so that a script does not change its meaning
-    when an ``ndarray`` becomes a stored array: an array is cast whatever its type (``unsafe``:
-    fractions are cut off, integers wrap around), while Python's own numbers are checked one by
-    one. A warning reports what NumPy loses silently, because the stored values may be the only
-    ones left. It takes the least and the largest value, and only where the types differ so.
+    The casting rules are those of assignments in NumPy, so a script keeps its meaning when a stored
+    array replaces an ``ndarray``. Arrays are cast with the rule ``unsafe``: fractions are cut off
+    and integers wrap around. Python numbers are checked one by one. Unlike NumPy, this function
+    warns about losses, because the stored values may be the only copy. The check computes the
+    least and the largest value, and only if the types allow a loss.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def broadcast_value(
     ([[1, 2], [1, 2]], (0, 4))
     """
     if type(value) is not np.ndarray and not (
-        # Such an element may be an object of any class.
+        # The single element of a scalar selection may be an object of any class.
         selection.scalar and dtype.kind in "OT" and not _is_masked_scalar(value)
     ):
         value = replace_masked(value, dtype, fill)
@@ -112,7 +112,7 @@ def broadcast_value(
     else:
         array = convert_value(value, dtype)
     while array.ndim > len(selection.shape) and array.shape[0] == 1:
-        array = array[0, ...]  # without the ellipsis the last one would become a scalar
+        array = array[0, ...]  # without the ellipsis the result could be a scalar
     if array.shape == selection.shape:
         return selection.buffer(array)
     try:
@@ -131,7 +131,7 @@ def _is_masked_scalar(value: object) -> bool:
 
 
 def replace_masked(value: Any, dtype: np.dtype[Any], fill: Fill) -> Any:
-    """Return a value without mask and unit: masked elements are the fill value."""
+    """Replace the masked elements of a value by the fill value, and strip its unit."""
     kind = type(value)
     if kind in _SCALARS:
         return value
@@ -164,12 +164,12 @@ def _as_objects(values: npt.NDArray[Any], _: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def convert_value(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Convert a value as an assignment of NumPy does, and warn of what is lost.
+    """Convert a value by NumPy's rules for assignments, and warn about losses.
 
     Raises
     ------
     ArgumentError
-        Of kind ``cannot_cast``: also a `TooLargeError` or a `CastError`.
+        Of kind ``cannot_cast``; it can be a `TooLargeError` or a `CastError`.
     """
     try:
         if isinstance(value, np.generic) or has_dtype(value) or dtype.kind in "SU":
@@ -181,7 +181,7 @@ def convert_value(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
             check_elements({type(None)}, dtype)
         with np.errstate(invalid="ignore", over="call", call=_warn_of_overflow):
             if isinstance(value, np.generic):
-                # NumPy refuses some scalars in an assignment that `asarray` would wrap around.
+                # Assignment rejects some scalars that `asarray` would wrap around.
                 single = np.empty((), dtype)
                 single[()] = value
                 return single
@@ -199,12 +199,12 @@ def _warn_of_overflow(*_: object) -> None:
 
 
 def is_raised_by_value(error: BaseException) -> bool:
-    """Tell whether an error was raised by a method of the value, rather than by NumPy."""
+    """Tell whether a method of the value raised an error, rather than NumPy."""
     return error.__traceback__ is not None and error.__traceback__.tb_next is not None
 
 
 def _conversion_error(value: object, dtype: np.dtype[Any], error: Exception) -> ArgumentError:
-    """Return the error that a value cannot be converted: which element, where, and why."""
+    """Return the error for a value that cannot be converted, with the element and its index."""
     from tessarr._safe_repr import safe_repr
 
     error_type: type[ArgumentError] = ArgumentError
@@ -225,7 +225,7 @@ def _conversion_error(value: object, dtype: np.dtype[Any], error: Exception) -> 
 
 
 def _find_unconvertible(value: object, dtype: np.dtype[Any]) -> tuple[object, tuple[int, ...]]:
-    """Return the first element that cannot be converted, and its index; else the whole value."""
+    """Return the first element that cannot be converted, and its index, or the whole value."""
     if isinstance(value, np.ndarray) or type(value) in _LISTS:
         for index, element in np.ndenumerate(to_objects(value, _MAX_DEPTH)):
             try:
@@ -236,16 +236,16 @@ def _find_unconvertible(value: object, dtype: np.dtype[Any]) -> tuple[object, tu
 
 
 def has_dtype(value: object) -> bool:
-    """Tell whether NumPy makes of a value an array whose type is the value's own.
+    """Tell whether a value has its own data type.
 
-    Arrays, buffers and what looks like an array have one; elements, and lists of them, have none.
+    Arrays, array-likes and buffers have a data type; elements, and lists of them, have none.
 
     Examples
     --------
     >>> [has_dtype(value) for value in (np.ones(2), bytearray(2), [1.5, 2], np.int8(1), b"text")]
     [True, True, False, False, False]
     """
-    if type(value) in _PLAIN or isinstance(value, np.generic):  # the first is quick
+    if type(value) in _PLAIN or isinstance(value, np.generic):  # the fast check first
         return False
     if any(hasattr(value, name) for name in _INTERFACES):
         return True
@@ -259,9 +259,9 @@ def has_dtype(value: object) -> bool:
 
 
 def _warn_of_loss(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Warn where numbers wrap around, text is cut off, or the meaning of elements is lost.
+    """Warn if numbers wrap around, text is cut off, or a unit is lost.
 
-    Returns the value, without the imaginary parts that are lost.
+    Return the value without lost imaginary parts.
     """
     values = np.asarray(value)
     if not values.size or np.can_cast(values.dtype, dtype):
@@ -292,7 +292,7 @@ def _warn_of_loss(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _describe_time_loss(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> str:
-    """Return what is lost of times in numbers; refuse NaT, which NumPy makes the least number."""
+    """Return the loss when numbers store times; NaT is an error, as it would become a number."""
     if np.isnat(values).any():
         raise CastError(
             f"cannot convert NaT to {dtype}: it would become a number; replace it first, or "
@@ -303,7 +303,7 @@ def _describe_time_loss(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> str:
 
 def _describe_overflow(values: npt.NDArray[Any], limits: np.iinfo[Any]) -> str | None:
     low, high = values.min().item(), values.max().item()
-    # What follows the point is cut off before; NaN is in no range.
+    # Fractions are cut off before the range check; NaN is in no range.
     if limits.min - 1 < low <= high < limits.max + 1:
         return None
     if low != low:  # noqa: PLR0124 (NaN is)
@@ -312,10 +312,10 @@ def _describe_overflow(values: npt.NDArray[Any], limits: np.iinfo[Any]) -> str |
 
 
 def to_objects(value: object, rank: int) -> npt.NDArray[Any]:
-    """Return values as an array of objects of at most `rank` axes.
+    """Convert values to an array of objects with at most `rank` axes.
 
-    Elements may be sequences themselves, so nested lists are not followed further down. What they
-    have to be is checked by the engine, one by one.
+    Elements may be sequences, so deeper lists stay elements. The engine checks the elements one
+    by one.
 
     Examples
     --------
@@ -325,7 +325,7 @@ def to_objects(value: object, rank: int) -> npt.NDArray[Any]:
     if isinstance(value, np.ndarray):
         return value if value.dtype.kind in "OT" else value.astype(object)
     if not isinstance(value, _LISTS):
-        # Text, and containers of their own that NumPy knows how to read.
+        # Text, and containers that NumPy converts.
         if hasattr(value, "__array__"):
             from tessarr.indexing.array_likes import values_in_memory
 
@@ -343,7 +343,7 @@ def to_objects(value: object, rank: int) -> npt.NDArray[Any]:
 
 
 def _to_0d(value: object) -> npt.NDArray[Any]:
-    """Return one element, whatever it is, as an array of rank 0."""
+    """Return one element of any class as an array of rank 0."""
     single = np.empty(1, object)
     single[0] = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
     return single.reshape(())
@@ -352,17 +352,17 @@ def _to_0d(value: object) -> npt.NDArray[Any]:
 def read_target(
     selection: Selection, dtype: np.dtype[Any], out: Any
 ) -> tuple[npt.NDArray[Any], Callable[[npt.NDArray[Any]], Any]]:
-    """Return the buffer that the engine is to fill, and what makes the result of it.
+    """Return the buffer that the engine fills, and a function that converts it to the result.
 
     Parameters
     ----------
     selection
-        What is read.
+        The selection to read.
     dtype
         The data type of the array.
     out
-        Where the user wants it: see `to_writable`. It has the selection's shape, any strides, and
-        a type that NumPy casts `dtype` to (``same_kind``). None for a new array.
+        The user's target: see `to_writable`. It has the selection's shape, any strides, and a
+        type to which NumPy casts `dtype` (``same_kind``). None means a new array.
 
     Raises
     ------
@@ -371,8 +371,8 @@ def read_target(
 
     Notes
     -----
-    What the engine cannot fill itself is read to a buffer first: `out` of another type, of
-    joint axes that the user has apart, of axes that repeat, and stored arrays.
+    For targets that the engine cannot fill, the function returns a new buffer: targets of another
+    type, with split joint axes or with repeated axes, and stored arrays.
 
     Examples
     --------
@@ -402,14 +402,13 @@ def read_target(
 
 
 def to_writable(out: Any) -> Any:
-    """Return what to fill in order to fill what a user gives as `out`.
+    """Return an array that shares the memory of the user's `out`, or a stored array.
 
     Parameters
     ----------
     out
-        A NumPy array; an object with such memory as NumPy can use (a buffer, an array of
-        another library on the processor); or an array that is stored, with a shape, a data
-        type and assignment.
+        A NumPy array; an object with memory that NumPy can use (a buffer, or an array of another
+        library in main memory); or a stored array with a shape, a data type and assignment.
 
     Returns
     -------
@@ -419,7 +418,7 @@ def to_writable(out: Any) -> Any:
     Raises
     ------
     ArgumentError
-        If it is nothing of this.
+        If `out` is another object.
 
     Examples
     --------

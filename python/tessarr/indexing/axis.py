@@ -1,8 +1,8 @@
-"""One axis: its number, and the selection along it: bounds, negative indices, and ranges.
+"""Axis numbers, and selections along one axis: bounds, negative indices, ranges.
 
-An index list that steps evenly *is* a range, and the engine walks ranges much faster (whole
-rows instead of elements), so each list is tried once. The try costs a look at three entries
-for a list that is not even, and one pass for a list that is.
+The engine reads ranges much faster than index lists: whole rows instead of elements. So an index
+list with a constant step becomes a range. The check inspects three entries of an irregular list,
+and all entries of a regular one.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ __all__ = [
 
 
 def axis_number(axis: SupportsIndex, rank: int) -> int:
-    """Return which axis is meant; a negative number counts from the last one.
+    """Return the number of an axis; a negative number counts from the last axis.
 
     Raises
     ------
     TypeError
-        If it is no integer.
+        If `axis` is not an integer.
     AxisError
-        If the array does not have it.
+        If the array does not have the axis.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def axis_number(axis: SupportsIndex, rank: int) -> int:
 
 
 def out_of_bounds(index: int, axis: int, size: int) -> SelectionError:
-    """Build the error for an index that the axis does not have.
+    """Return the error for an index out of bounds.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def out_of_bounds(index: int, axis: int, size: int) -> SelectionError:
 
 
 def wrap_integer(index: int, axis: int, size: int) -> int:
-    """Check an integer index and count a negative one from the end.
+    """Check an integer index; convert a negative index to the equivalent positive one.
 
     Raises
     ------
@@ -117,13 +117,13 @@ def index_list(values: npt.NDArray[Any], axis: int, size: int) -> IndexList:
     Returns
     -------
     numpy.ndarray
-        int64, one-dimensional, in C order, read-only; always a copy, so that nobody changes
-        it while the engine reads it.
+        int64, one-dimensional, in C order, read-only; always a copy, so the user cannot change it
+        while the engine reads it.
 
     Raises
     ------
     SelectionError
-        Kind ``out_of_bounds``, with the first index at fault.
+        Kind ``out_of_bounds``, with the first wrong index.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def index_list(values: npt.NDArray[Any], axis: int, size: int) -> IndexList:
     if values.size:
         lowest, highest = int(values.min()), int(values.max())
         if lowest < -size or highest >= size:
-            # Compared with Python's integers: an unsigned array may hold more than int64.
+            # An unsigned array may contain values beyond int64, so the bounds are Python integers.
             faulty = (values < -size) if values.dtype.kind == "i" else np.zeros(values.shape, bool)
             faulty |= values >= size
             raise out_of_bounds(int(values[faulty].flat[0]), axis, size)
@@ -147,7 +147,7 @@ def index_list(values: npt.NDArray[Any], axis: int, size: int) -> IndexList:
 
 
 def as_range(indices: IndexList) -> Range | None:
-    """Return the range that equals a list of indices, if there is one.
+    """Return the range that equals a list of indices, or None.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Fields of records: ``a["f"]``, ``a["f", 0:10]``, ``a[["f", "g"]]``.
+"""Selection of fields of records: ``a["f"]``, ``a["f", 0:10]``, ``a[["f", "g"]]``.
 
-A field is some bytes of every item. The engine copies these and no others, so that writing
-one field leaves the others as they are stored.
+A field is a range of bytes of every item. The engine copies only these bytes, so a write to one
+field keeps the stored values of the others.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Fields:
     Parameters
     ----------
     dtype : numpy.dtype
-        What the engine's buffer holds: the type of the field, or packed records of several.
+        The data type of the engine's buffer: that of the field, or packed records of several.
     parts : tuple of (int, int, int)
-        Per field its first byte in an item of the array, that in an item of the buffer, and
-        how many bytes it has.
+        For each field its offset in an item of the array, its offset in an item of the buffer,
+        and its size in bytes.
     inner : str, optional
-        The one field of the buffer's records that the user means: a field that is an array.
+        The field of the buffer's records that the user selects, if this field is an array.
     chosen : str or tuple of str
-        The name of the one field that the user means, or the names of several.
+        The name of the selected field, or the names of several.
     """
 
     dtype: np.dtype[Any]
@@ -50,7 +50,7 @@ class Fields:
     def target(
         self, selection: Selection, out: Any
     ) -> tuple[npt.NDArray[Any], Callable[[npt.NDArray[Any]], Any]]:
-        """Return the buffer that the engine is to fill, and what makes the result of it."""
+        """Return the buffer that the engine fills, and a function from it to the result."""
         inner = self.inner
         if inner is None:
             return read_target(selection, self.dtype, out)
@@ -68,9 +68,9 @@ class Fields:
         return buffer, copy
 
     def value(self, value: object, selection: Selection, fill: Fill) -> npt.NDArray[Any]:
-        """Convert and broadcast a value to what the engine is to store.
+        """Convert and broadcast a value to the buffer that the engine stores.
 
-        Masked elements are the fill value of the array, which `fill` returns.
+        The fill value of the array, which `fill` returns, replaces masked elements.
         """
 
         def fill_fields() -> npt.NDArray[Any] | None:
@@ -102,19 +102,19 @@ def _split_subarray(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...
 
 
 def split_fields(key: Any) -> tuple[Any, list[str] | str | None]:
-    """Take the names of fields out of a key.
+    """Split a key into names of fields and the rest.
 
     Parameters
     ----------
     key : object
-        What stands between the brackets: names, or lists of names, among other things.
+        The key of indexing, with names or lists of names among its items.
 
     Returns
     -------
     rest : object
         The key without names.
     names : str, list of str, or None
-        One name; several, or a list of one; or no names at all.
+        One name; several names, or a list of one name; or None.
 
     Examples
     --------
@@ -140,14 +140,14 @@ def split_fields(key: Any) -> tuple[Any, list[str] | str | None]:
 
 
 def find_fields(names: str | Sequence[str], dtype: np.dtype[Any]) -> Fields:
-    """Return the fields of a record's type with these names.
+    """Return the fields of a record type with these names.
 
     Raises
     ------
     SelectionError
-        If there are no such fields.
+        If a field does not exist.
     ArgumentError
-        If a name comes twice, or there are no names.
+        If a name occurs twice, or if there are no names.
 
     Examples
     --------

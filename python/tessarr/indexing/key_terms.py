@@ -1,8 +1,8 @@
-"""Reads a key: which of its items takes which axes.
+"""Terms of a key of indexing: the items of the key, each with its axes.
 
-`read_terms` settles what all kinds of indexing share: what counts as an integer, a mask or an
-index array (NumPy's rules), where the Ellipsis stands, and how many axes are taken. How the
-index arrays then combine (NumPy's way, outer, pointwise) is for `tessarr.indexing.normalize`.
+`read_terms` implements the part that all kinds of indexing share: the distinction between integers,
+masks and index arrays by NumPy's rules, the position of the Ellipsis, and the number of axes.
+`tessarr.indexing.normalize` combines the index arrays (by NumPy's rules, outer, pointwise).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Array", "AxislessTerm", "Integer", "Mask", "Slice", "Term", "read_te
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A slice, clipped to its axis."""
+    """A slice that is clipped to its axis."""
 
     axis: int
     range: Range
@@ -35,7 +35,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Integer:
-    """An integer, checked and not negative."""
+    """A checked integer that is not negative."""
 
     axis: int
     index: int
@@ -43,7 +43,7 @@ class Integer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Array:
-    """An array of integers of one or more dimensions, not checked yet."""
+    """An unchecked array of integers with one or more dimensions."""
 
     axis: int
     values: npt.NDArray[Any]
@@ -51,18 +51,18 @@ class Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mask:
-    """A mask over as many axes as it has dimensions, from `axis` on; its shape fits."""
+    """A mask whose dimensions cover consecutive axes from `axis`; its shape fits these axes."""
 
     axis: int
     values: npt.NDArray[np.bool_]
 
 
 class AxislessTerm(Enum):
-    """Terms that take no axis."""
+    """Terms without an axis."""
 
     NEWAXIS = "newaxis"
     ELLIPSIS = "ellipsis"
-    """Where the Ellipsis stood: it keeps index arrays apart even if it took no axis."""
+    """The position of the Ellipsis, which separates index arrays even if it covers no axis."""
 
 
 Term: TypeAlias = Slice | Integer | Array | Mask | AxislessTerm
@@ -74,12 +74,12 @@ _ALLOWED = (
 
 
 def read_terms(key: object, shape: tuple[int, ...]) -> list[Term]:
-    """Split a key into terms that together take every axis once, in order.
+    """Split a key into terms that cover every axis once, in order.
 
     Parameters
     ----------
     key : object
-        What stands between the brackets.
+        The key of indexing.
     shape : tuple of int
         The shape of the array.
 
@@ -152,7 +152,7 @@ def _read_term(item: Item, axis: int, shape: tuple[int, ...]) -> Term:
 
 
 def _read_item(item: Any) -> Item:
-    """Tell integers, masks and index arrays apart, as NumPy does."""
+    """Convert an item of a key to an integer, a mask or an index array by NumPy's rules."""
     kind = type(item)
     if kind is int or kind is slice or item is None or item is Ellipsis:
         return item  # type: ignore[no-any-return]
@@ -177,7 +177,7 @@ def _to_array(item: Any) -> npt.NDArray[Any]:
         array: npt.NDArray[Any] = np.asarray(item)
     except ValueError as error:  # a ragged list
         raise SelectionError(f"only {_ALLOWED} are indices: {error}") from error
-    # An empty list says nothing of its type and NumPy would call it float64.
+    # NumPy would convert an empty list to float64.
     return array.astype(np.int64) if array.size == 0 and array.ndim else array
 
 

@@ -1,15 +1,15 @@
-"""Turns the keys of NumPy, `oindex`, `vindex` and `blocks` into a `Selection`.
+"""Selections from keys of NumPy indexing, `oindex`, `vindex` and `blocks`.
 
 Theory
 ------
-Index arrays either walk together (*joint*, NumPy's own rule and `vindex`) or apart (*outer*,
-`oindex`). NumPy broadcasts the joint arrays to one shape and puts its dimensions where the index
-arrays stand, if these are neighbours (integers count as index arrays then), else first.
+Index arrays are either *joint* (NumPy's rule, and `vindex`) or *outer* (`oindex`). NumPy
+broadcasts joint arrays to one shape. The dimensions of this shape replace the index arrays if
+these are adjacent (integers count as index arrays here); otherwise they come first.
 
-Joint arrays that vary along different dimensions of the broadcast shape (``np.ix_`` makes
-such) walk apart in fact, and arrays of one element do not walk at all: both are taken for
-what they are, because the engine reads an outer selection of ``m + n`` indices much faster
-than ``m × n`` points.
+Joint arrays that vary along different dimensions of the broadcast shape, such as those of
+``np.ix_``, are equivalent to outer arrays, and an array of one element is equivalent to an integer.
+The functions detect both cases, because the engine reads an outer selection of ``m + n`` indices
+much faster than ``m × n`` points.
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ def select(key: object, shape: Shape) -> Selection:
     Parameters
     ----------
     key : object
-        What stands between the brackets: integers, slices with any step, ``...``, None,
-        masks, integer arrays or lists, or a tuple of these.
+        An integer, a slice with any step, ``...``, None, a mask, an integer array or list, or a
+        tuple of these.
     shape : tuple of int
         The shape of the array.
 
     Returns
     -------
     Selection
-        `Selection.shape` is the shape that NumPy gives.
+        `Selection.shape` is the shape of NumPy's result.
 
     Raises
     ------
     SelectionError
-        Wherever NumPy raises IndexError, and for ragged lists. Kinds ``out_of_bounds``,
+        If NumPy raises IndexError, and for ragged lists. Kinds ``out_of_bounds``,
         ``too_many_indices``, ``invalid_selection``.
     ArgumentError
         For a slice with step 0 (NumPy raises ValueError).
@@ -112,13 +112,13 @@ def select_basic(key: object, shape: Shape) -> Selection:
 
 
 def select_points(key: object, shape: Shape) -> Selection:
-    """Normalise a key of `vindex`: all index arrays walk together.
+    """Normalise a key of `vindex`, whose index arrays are joint.
 
     Parameters
     ----------
     key : object
-        Integers and integer arrays, which are broadcast together, or masks. Slices and None
-        are allowed beside them.
+        Integers and integer arrays, which are broadcast to one shape, or masks; also slices and
+        None.
     shape : tuple of int
         The shape of the array.
 
@@ -149,7 +149,7 @@ def select_mask(key: object, shape: Shape) -> Selection:
     Parameters
     ----------
     key : array_like of bool
-        True where an element is selected.
+        True for selected elements.
     shape : tuple of int
         The shape of the array.
 
@@ -181,14 +181,14 @@ def select_mask(key: object, shape: Shape) -> Selection:
 
 
 def select_outer(key: object, shape: Shape) -> Selection:
-    """Normalise a key of `oindex`: each axis is indexed on its own.
+    """Normalise a key of `oindex`, which indexes each axis independently.
 
     Parameters
     ----------
     key : object
-        Per axis an integer, a slice, a mask or an integer array; ``...`` and None as in
-        NumPy. An index array of several dimensions puts all of them in its place. One mask
-        may cover several axes.
+        For each axis an integer, a slice, a mask or an integer array; ``...`` and None as in
+        NumPy. All dimensions of an index array replace its axis. One mask may cover several
+        axes.
     shape : tuple of int
         The shape of the array.
 
@@ -229,7 +229,7 @@ def select_outer(key: object, shape: Shape) -> Selection:
 
 
 def select_blocks(key: object, shape: Shape, cuts: Sequence[Cuts]) -> Selection:
-    """Normalise a key of `blocks`, which counts in chunks.
+    """Normalise a key of `blocks`, whose indices are chunk coordinates.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def select_blocks(key: object, shape: Shape, cuts: Sequence[Cuts]) -> Selection:
     shape : tuple of int
         The shape of the array.
     cuts : sequence of Cuts
-        How each axis is cut into chunks.
+        The cuts of each axis into chunks.
 
     Returns
     -------
@@ -289,18 +289,18 @@ class _Plan:
         self.buffer_shape: list[int] = []
 
     def add(self, size: int, result: Shape) -> int:
-        """Append one axis to the buffer, and what it is in the result; return its number."""
+        """Append an axis to the buffer, and its dimensions to the result; return its number."""
         self.buffer_shape.append(size)
         self.result_shape += result
         return len(self.buffer_shape) - 1
 
     def put(self, axis: int, buffer_axis: int | None, selection: AxisSelection) -> None:
-        """Let an axis of the array run along an axis of the buffer."""
+        """Assign a selection and an axis of the buffer to an axis of the array."""
         self.axes[axis] = selection
         self.out_axes[axis] = buffer_axis
 
     def add_term(self, term: Term) -> None:
-        """Append a term that is the same in all kinds of indexing."""
+        """Append a term that all kinds of indexing share."""
         if isinstance(term, Slice):
             size = term.range[2]
             self.put(term.axis, self.add(size, (size,)), term.range)
@@ -313,7 +313,7 @@ class _Plan:
         result = tuple(self.result_shape)
         buffer = tuple(self.buffer_shape)
         if 0 in result and set(self.out_axes) != set(range(len(buffer))):
-            # Empty through a mask without dimensions: no axis of the array runs along it.
+            # A mask without dimensions makes the selection empty, without an axis of the array.
             rank = len(self.shape)
             empty = ((0, 1, 0),) * rank
             return Selection(empty, tuple(range(rank)), result, (0,) * max(rank, 1))
@@ -324,7 +324,7 @@ _PLAIN_TYPES = frozenset((int, slice, type(None), EllipsisType))
 
 
 def _select_plain(key: Any, shape: Shape) -> Selection | None:
-    """Normalise the everyday key in one pass: int, slice, None and ``...``; else None."""
+    """Normalise a key of integers, slices, None and ``...`` in one pass; None for other keys."""
     items = key if isinstance(key, tuple) else (key,)
     ellipsis_axes = len(shape)
     ellipses = 0
@@ -336,7 +336,7 @@ def _select_plain(key: Any, shape: Shape) -> Selection | None:
         elif item is not None:
             ellipsis_axes -= 1
     if ellipsis_axes < 0 or ellipses > 1:
-        return None  # the general way names the fault
+        return None  # `read_terms` raises the error
     axes: list[AxisSelection] = []
     out_axes: list[int | None] = []
     result: list[int] = []
@@ -366,7 +366,7 @@ def _select_plain(key: Any, shape: Shape) -> Selection | None:
 
 
 def _combine(parts: list[Term], shape: Shape, *, joint_first: bool) -> Selection:
-    """Normalise terms whose index arrays are broadcast together."""
+    """Combine terms with joint index arrays to a selection."""
     plan = _Plan(shape)
     array_positions = [
         n for n, term in enumerate(parts) if isinstance(term, (Integer, Array, Mask))
@@ -391,12 +391,12 @@ def _combine(parts: list[Term], shape: Shape, *, joint_first: bool) -> Selection
 
 @dataclass(frozen=True, slots=True)
 class _JointArrays:
-    """Index arrays that are broadcast together, and how the buffer holds them."""
+    """Joint index arrays, and their axes in the buffer."""
 
     shape: Shape
     buffer_shape: Shape
     axes: dict[int, tuple[int | None, AxisSelection]]
-    """Per axis of the array: the buffer axis, counted from the first of these, and its walk."""
+    """For each axis of the array: its axis in the joint part of the buffer, and its selection."""
 
     def put(self, plan: _Plan) -> None:
         first = len(plan.buffer_shape)
@@ -428,7 +428,7 @@ def _broadcast_arrays(index_terms: list[Term], shape: Shape) -> _JointArrays | N
             f"the index arrays cannot be broadcast together: shapes {listed}"
         ) from error
     count = prod(joint_shape)
-    if count == 0:  # NumPy does not look at the indices then
+    if count == 0:  # NumPy does not check the indices then
         none = _freeze(np.empty(0, np.int64))
         walk: AxisSelection = (none,) if len(arrays) > 1 else (0, 1, 0)
         return _JointArrays(joint_shape, (0,), dict.fromkeys(arrays, (0, walk)))
@@ -460,7 +460,7 @@ def _broadcast_arrays(index_terms: list[Term], shape: Shape) -> _JointArrays | N
 
 
 def _find_independent_axes(arrays: dict[int, npt.NDArray[Any]], rank: int) -> list[int] | None:
-    """Return the axes in the order of the dimensions they vary along, if none shares one."""
+    """Return the axes ordered by the dimensions along which they vary, or None if two share one."""
     owners: list[int] = []
     for dimension in range(-rank, 0):
         varying = [
@@ -470,7 +470,7 @@ def _find_independent_axes(arrays: dict[int, npt.NDArray[Any]], rank: int) -> li
             return None
         if varying and varying != owners[-1:]:
             owners += varying
-    # An array that comes twice varies along dimensions with another's in between.
+    # A duplicate is an array that varies along dimensions on both sides of another array's.
     return owners if len(set(owners)) == len(owners) else None
 
 
@@ -479,7 +479,7 @@ def _check_indices(values: npt.NDArray[Any], axis: int, shape: Shape) -> npt.NDA
 
 
 def _freeze(indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Freeze a list that is ours and in bounds."""
+    """Return a read-only int64 list of new indices within bounds."""
     frozen = np.ascontiguousarray(indices, dtype=np.int64)
     frozen.flags.writeable = False
     return frozen

@@ -1,21 +1,19 @@
-"""What a user's key selects, in the form in which the engine walks it.
+"""Selections: the elements that a key selects, in the form that the engine reads.
 
 Theory
 ------
-Every NumPy-like key, however mixed, comes down to one entry per axis of the array:
+Every key has one entry for each axis of the array:
 
-* a *range* ``(start, step, count)``: integers and slices. An integer is a range of one
-  whose axis is dropped from the result;
-* an *outer list*, an ``int64`` vector: the axis is walked through the list independently of
-  the other axes;
-* a *joint list*, a 1-tuple of such a vector: all joint axes are walked together, entry ``k``
-  of each names one point.
+* a *range* ``(start, step, count)``, for integers and slices. An integer is a range of one index
+  whose axis the result lacks;
+* an *outer list*, an ``int64`` vector of indices, independent of the other axes;
+* a *joint list*, a 1-tuple of such a vector. Entry ``k`` of all joint lists is one point.
 
-One group of joint lists suffices, because NumPy broadcasts all index arrays of a key
-together. The engine fills a buffer that has one axis for each range and outer list that is
-kept, and one for the joint group: `Selection.buffer_shape`. NumPy's result differs from it only
-by ``newaxis`` (axes of length 1) and by index arrays of several dimensions, which the
-buffer holds flattened, so that a reshape, which copies nothing, leads from one to the other.
+One group of joint lists suffices, because NumPy broadcasts all index arrays of a key to one shape.
+The engine fills a buffer with one axis for each range and outer list, and one axis for the joint
+group: `Selection.buffer_shape`. NumPy's result differs from the buffer only by ``newaxis`` (axes of
+length 1) and by index arrays of several dimensions, which the buffer contains flattened. So a
+reshape without a copy converts the buffer to the result.
 """
 
 from __future__ import annotations
@@ -50,18 +48,18 @@ class Selection(NamedTuple):
         One entry per axis of the array: a range ``(start, step, count)``, an outer list, or a
         1-tuple with a joint list.
     out_axes : tuple of (int or None)
-        One entry per axis of the array: the axis of the buffer that it runs along, or None
-        where the axis is dropped. All joint axes name the same one.
+        One entry per axis of the array: its axis in the buffer, or None if the result lacks the
+        axis. All joint axes have the same entry.
     shape : tuple of int
         The shape of the result by NumPy's rules.
     buffer_shape : tuple of int
-        The shape of what the engine fills or stores; as many elements as in `shape`. Where
-        there are none the engine is not called.
+        The shape of the engine's buffer, with as many elements as `shape`. For empty selections
+        the engine is not called.
     scalar : bool
-        True if a read gives a NumPy scalar and no array: an integer for every axis.
+        Whether a read returns a NumPy scalar: the key has an integer for every axis.
     order : tuple of int, optional
-        The axes of the result in the order in which the buffer has them, where that is another
-        one (the buffer's first axis may stand for several). Axes that are left out repeat.
+        The axes of the result in the order of the buffer, if the orders differ (the buffer's first
+        axis may represent several). Omitted axes repeat.
 
     Examples
     --------
@@ -91,7 +89,7 @@ class Selection(NamedTuple):
         return prod(self.shape)
 
     def result(self, buffer: npt.NDArray[Any]) -> Any:
-        """Give a filled buffer the shape that NumPy would have returned.
+        """Convert a filled buffer to the shape of NumPy's result.
 
         Parameters
         ----------
@@ -118,7 +116,7 @@ class Selection(NamedTuple):
         return buffer if self.shape == self.buffer_shape else buffer.reshape(self.shape)
 
     def buffer(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Give values of `shape` the shape of the buffer; of what repeats the last counts.
+        """Convert values of `shape` to the shape of the buffer; the last of repeated values counts.
 
         Parameters
         ----------
@@ -128,7 +126,7 @@ class Selection(NamedTuple):
         Returns
         -------
         numpy.ndarray
-            A view of `buffer_shape` where strides allow for that, else a copy.
+            A view of `buffer_shape` if the strides allow it, or a copy.
         """
         if self.order is None:
             return values.reshape(self.buffer_shape)
@@ -151,12 +149,12 @@ class Selection(NamedTuple):
 
 
 class Indexer:
-    """Reads and writes by keys of one form: give it brackets.
+    """Indexing by keys of one kind, such as `oindex`.
 
     Parameters
     ----------
     read, write
-        Read what a key selects, and write a value to it.
+        Read the selection of a key, and write a value to it.
     """
 
     __slots__ = ("_read", "_write")

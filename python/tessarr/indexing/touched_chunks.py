@@ -1,4 +1,4 @@
-"""Which chunks a selection touches."""
+"""The chunks that a selection touches."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["find_touched_cells"]
 
 
 def find_touched_cells(axes: Sequence[AxisSelection], cuts: Sequence[Cuts]) -> Iterator[Shape]:
-    """Yield the cells of a grid that hold any of the selected elements, each once.
+    """Yield the cells of a grid that contain selected elements, each once.
 
     Parameters
     ----------
     axes
-        What is selected along each axis of an array: see `Selection`; at least one element.
+        The selection along each axis of an array: see `Selection`; it is not empty.
     cuts
-        How these axes are cut.
+        The cuts of these axes.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def _find_cells(indices: npt.NDArray[np.int64], cut: Cuts) -> npt.NDArray[np.int
 def _find_cells_of_range(chosen: Range, cut: Cuts) -> Sequence[int]:
     start, step, count = chosen
     last = start + step * (count - 1)
-    if abs(step) <= cut.distinct[-1]:  # no chunk between is left out
+    if abs(step) <= cut.distinct[-1]:  # the range touches all chunks in between
         first, last = sorted((cut.cell(start), cut.cell(last)))
         return range(first, last + 1)
     return sorted({cut.cell(start + step * position) for position in range(count)})
