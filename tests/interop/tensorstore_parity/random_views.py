@@ -10,7 +10,7 @@ import numpy as np
 import tessarr.tensorstore as ts
 from tessarr.errors import NotJSONError, ReadOnlyError
 
-__all__ = ["Keys", "outcome", "plain_outcome", "same", "some_view", "viewed"]
+__all__ = ["Keys", "apply_views", "outcome", "plain_outcome", "same", "some_view"]
 
 
 def outcome(action: Any) -> Any:
@@ -93,7 +93,7 @@ class Keys:
         return f"{ends[0]}:{ends[1]}:{step}"
 
 
-def viewed(store: Any, package: Any, acts: list[str]) -> Any:
+def apply_views(store: Any, package: Any, acts: list[str]) -> Any:
     for act in acts:
         store = eval(f"store{act}", {"store": store, "ts": package})
     return store
@@ -102,9 +102,9 @@ def viewed(store: Any, package: Any, acts: list[str]) -> Any:
 def some_view(keys: Keys, store: Any) -> list[str]:
     acts: list[str] = []
     for _ in range(keys.draw.randint(1, 3)):
-        act = keys.act(viewed(store, ts, acts).domain)
+        act = keys.act(apply_views(store, ts, acts).domain)
         try:
-            made = viewed(store, ts, [*acts, act])
+            made = apply_views(store, ts, [*acts, act])
         except (IndexError, ValueError):
             continue
         if made.size == 0 or made.rank > 5:  # TensorStore crashes at empty ones with index arrays

@@ -45,7 +45,7 @@ SHARED: dict[str, Any] = {
 
 @pytest.mark.parametrize("copy", [False, None, 0])
 @pytest.mark.parametrize("name", SHARED)
-def test_arrays_and_buffers_are_used_where_they_lie(name: str, copy: Any) -> None:
+def test_arrays_and_buffers_are_shared(name: str, copy: Any) -> None:
     source = SHARED[name]
     store = ts.array(source, copy=copy)
     items = getattr(source, "values", source)
@@ -56,7 +56,7 @@ def test_arrays_and_buffers_are_used_where_they_lie(name: str, copy: Any) -> Non
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_a_copy_is_apart(name: str) -> None:
+def test_copy_is_independent(name: str) -> None:
     source = SHARED[name]
     store = ts.array(source, copy=True)
     before = store.read().result().tolist()
@@ -67,7 +67,7 @@ def test_a_copy_is_apart(name: str) -> None:
 @pytest.mark.parametrize(
     "source", [[1, 2], (1.5, 2), 3, np.int8(3), range(3), "text", [[True]]], ids=repr
 )
-def test_what_lies_nowhere_needs_a_copy(source: Any) -> None:
+def test_values_without_memory_need_a_copy(source: Any) -> None:
     ts.array(source)
     for copy in (False, np.False_):
         with pytest.raises(ArgumentError, match="without a copy"):
@@ -78,7 +78,7 @@ def test_no_elements_need_no_copy() -> None:
     assert ts.array(np.empty((0, 3)), copy=False).shape == (0, 3)
 
 
-def test_what_is_cast_needs_a_copy_if_it_can_be_cast() -> None:
+def test_cast_needs_a_copy() -> None:
     with pytest.raises(ArgumentError, match="without a copy"):
         ts.array(np.arange(3, dtype="i4"), dtype="int64", copy=False)
     with pytest.raises(TypeError, match="Cannot cast"):

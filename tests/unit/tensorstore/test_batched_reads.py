@@ -19,7 +19,7 @@ VALUES = np.arange(6 * 40).reshape(6, 40).astype("i4")
 
 
 @pytest.fixture
-def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def group_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many reads each call of the engine began."""
     found: list[int] = []
     real = together.read_together
@@ -176,7 +176,7 @@ def test_layers_of_all_types(tmp_path: Path, dtype: str) -> None:
     )
 
 
-def test_layers_that_others_change(tmp_path: Path) -> None:
+def test_layers_changed_by_other_writers(tmp_path: Path) -> None:
     """A layer that is shorter now has nothing where it ended."""
     layers = rows(tmp_path)
     stack = ts.stack(layers, axis=0)
@@ -190,7 +190,7 @@ def test_layers_that_others_change(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.delete(found, 2, 0), np.delete(VALUES, 2, 0))
 
 
-def test_layers_are_not_read_into_what_cannot_hold_them(tmp_path: Path) -> None:
+def test_layers_into_unsuitable_output_are_refused(tmp_path: Path) -> None:
     stack = ts.stack(rows(tmp_path), axis=0)
     fixed = np.zeros_like(VALUES)
     fixed.flags.writeable = False
@@ -200,15 +200,15 @@ def test_layers_are_not_read_into_what_cannot_hold_them(tmp_path: Path) -> None:
             stack.read(out=out).result()
 
 
-def test_layers_of_layers_too(tmp_path: Path, begun: list[int]) -> None:
+def test_layers_of_layers_too(tmp_path: Path, group_sizes: list[int]) -> None:
     layers = rows(tmp_path)
     halves = [ts.stack(layers[:3], axis=0), ts.stack(layers[3:], axis=0)]
     cast = ts.cast(ts.concat(halves, axis=0), "float64")
     np.testing.assert_array_equal(cast.read().result(), VALUES.astype("f8"))
-    assert begun == [6]
+    assert group_sizes == [6]
 
 
-def test_layers_in_a_batch_begin_when_it_is_submitted(tmp_path: Path) -> None:
+def test_layers_in_batch_start_at_submit(tmp_path: Path) -> None:
     layers = rows(tmp_path)
     with ts.Batch() as batch:
         stack = ts.stack(layers, axis=0)
@@ -219,7 +219,7 @@ def test_layers_in_a_batch_begin_when_it_is_submitted(tmp_path: Path) -> None:
     np.testing.assert_array_equal(later.result(), [np.full(40, 7), *VALUES[1:]])
 
 
-def test_one_that_fails_is_told_by_its_future(tmp_path: Path) -> None:
+def test_failed_read_fails_its_future(tmp_path: Path) -> None:
     """The others are read."""
     layers = rows(tmp_path)
     for chunk in (tmp_path / "2" / "c").iterdir():

@@ -24,9 +24,7 @@ def faults() -> int:
 
 @pytest.mark.parametrize("driver", ["memory", "file"])
 @pytest.mark.parametrize("parts", [1, 8], ids=["whole", "rows"])
-def test_what_replaced_values_had_goes_to_the_next_ones(
-    driver: str, parts: int, tmp_path: Path
-) -> None:
+def test_memory_of_replaced_values_is_reused(driver: str, parts: int, tmp_path: Path) -> None:
     place: dict[str, Any] = {"driver": driver, "path": f"{tmp_path}/"}
     chunks = {"name": "regular", "configuration": {"chunk_shape": [512, 512]}}
     metadata = {"shape": [SIDE, SIDE], "data_type": "float32", "chunk_grid": chunks}

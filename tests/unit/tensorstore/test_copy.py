@@ -36,7 +36,7 @@ def peak_bytes(work: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-def test_nothing_is_held_twice_where_a_copy_goes_to_memory(stored: ts.TensorStore) -> None:
+def test_copy_to_memory_needs_no_buffer(stored: ts.TensorStore) -> None:
     out = np.zeros(SHAPE, "u2")
     target = ts.array(out)
     target.write(stored).result()  # what is loaded at first
@@ -45,7 +45,7 @@ def test_nothing_is_held_twice_where_a_copy_goes_to_memory(stored: ts.TensorStor
     assert (out == VALUES).all()
 
 
-def test_nothing_is_held_twice_where_a_copy_comes_from_memory(stored: ts.TensorStore) -> None:
+def test_copy_from_memory_needs_no_buffer(stored: ts.TensorStore) -> None:
     source = ts.array(VALUES[::-1])
     stored.write(source).result()
     assert peak_bytes(lambda: stored.write(source).result()) < VALUES.nbytes // 4
@@ -68,16 +68,14 @@ View = Callable[[Any], Any]
         pytest.param(lambda a: a[ts.d[0].translate_to[-9]], id="moved"),
     ],
 )
-def test_elements_of_a_view_go_where_they_lie_and_nowhere_else(
-    stored: ts.TensorStore, view: View
-) -> None:
+def test_copy_to_view_writes_only_its_elements(stored: ts.TensorStore, view: View) -> None:
     out, expected = np.full(SHAPE, 7777, "u2"), np.full(SHAPE, 7777, "u2")
     view(ts.array(out)).write(view(stored)).result()
     view(ts.array(expected)).write(view(ts.array(VALUES)).read().result()).result()
     assert (out == expected).all()
 
 
-def test_one_row_goes_to_each_row_of_the_target(stored: ts.TensorStore) -> None:
+def test_copy_broadcasts_one_row(stored: ts.TensorStore) -> None:
     out = np.zeros(SHAPE, "u2")
     ts.array(out)[10:20].write(stored[3]).result()
     assert (out[10:20] == VALUES[3]).all()
@@ -85,7 +83,7 @@ def test_one_row_goes_to_each_row_of_the_target(stored: ts.TensorStore) -> None:
     assert not out[20:].any()
 
 
-def test_elements_are_converted_where_the_data_types_differ(stored: ts.TensorStore) -> None:
+def test_copy_converts_data_types(stored: ts.TensorStore) -> None:
     out = np.zeros(SHAPE, "i8")
     ts.array(out).write(stored).result()
     assert (out == VALUES).all()
@@ -98,7 +96,7 @@ def test_a_target_in_memory_may_be_part_of_the_source() -> None:
     assert values.tolist() == [0, *range(19)]
 
 
-def test_a_copy_goes_on_where_nobody_waits_for_it(stored: ts.TensorStore) -> None:
+def test_copy_continues_without_waiter(stored: ts.TensorStore) -> None:
     done = ts.array(out := np.zeros(SHAPE, "u2")).write(stored)
     copied = done.copy
     del done
@@ -107,7 +105,7 @@ def test_a_copy_goes_on_where_nobody_waits_for_it(stored: ts.TensorStore) -> Non
     assert (out == VALUES).all()
 
 
-def test_the_source_may_be_changed_when_it_was_copied(stored: ts.TensorStore) -> None:
+def test_source_may_change_after_copy_future(stored: ts.TensorStore) -> None:
     source = VALUES[::-1].copy()
     writing = stored.write(ts.array(source))
     writing.copy.result()
@@ -116,9 +114,7 @@ def test_the_source_may_be_changed_when_it_was_copied(stored: ts.TensorStore) ->
     assert (stored.read().result() == VALUES[::-1]).all()
 
 
-def test_both_futures_tell_that_the_source_is_damaged(
-    stored: ts.TensorStore, tmp_path: Path
-) -> None:
+def test_damaged_source_fails_both_futures(stored: ts.TensorStore, tmp_path: Path) -> None:
     (tmp_path / "a" / "c" / "2" / "2").write_bytes(b"x")
     writing = ts.array(np.zeros(SHAPE, "u2")).write(stored)
     with pytest.raises(DataError):

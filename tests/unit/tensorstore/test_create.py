@@ -37,7 +37,7 @@ def _calls(act: Callable[[], object]) -> Counter[str]:
 
 
 @FORMATS
-def test_nothing_keeps_arrays_that_are_alike_and_of_no_use_any_more(name: str) -> None:
+def test_similar_arrays_are_garbage_collected(name: str) -> None:
     """Neither what recalls specs, nor what follows from metadata."""
     lengths, context = count(100), ts.Context()
 
@@ -64,7 +64,7 @@ def test_nothing_keeps_arrays_that_are_alike_and_of_no_use_any_more(name: str) -
 
 
 @FORMATS
-def test_what_follows_from_metadata_outlives_them(name: str) -> None:
+def test_properties_outlive_metadata(name: str) -> None:
     """It tells of those it was made of, also where nobody has them any more."""
     stores = []
     for shape in ([5, 6], [7, 8]):
@@ -82,7 +82,7 @@ def test_what_follows_from_metadata_outlives_them(name: str) -> None:
 
 
 @FORMATS
-def test_arrays_that_are_alike_are_what_they_are_alone(name: str) -> None:
+def test_similar_arrays_equal_separate_ones(name: str) -> None:
     """Each is stored as the first of its kind would be, and reads as that."""
     layout = ts.ChunkLayout(chunk_shape=[4, 5])
     kinds: list[dict[str, Any]] = [{"dtype": "int16"}, {"dtype": "float32", "chunk_layout": layout}]
@@ -101,7 +101,7 @@ def test_arrays_that_are_alike_are_what_they_are_alone(name: str) -> None:
 
 
 @FORMATS
-def test_shapes_of_metadata_and_of_schemas_have_to_be_the_same(name: str) -> None:
+def test_mismatching_shapes_of_metadata_and_schema_are_refused(name: str) -> None:
     """Also where another array was created with equal ones."""
     for shape, stated in ([4, 5], [4, 5]), ([4, 5], [4, 6]), ([6, 5], [6, 5]), ([6, 5], [5]):
         spec = {"driver": name, "kvstore": "memory://a/", **NEW, "metadata": {"shape": stated}}
@@ -114,14 +114,14 @@ def test_shapes_of_metadata_and_of_schemas_have_to_be_the_same(name: str) -> Non
 
 @pytest.mark.parametrize("shape", [[2, -1], [2, "3"], [2**64], "ab", [1.5], [[2]], {}, True])
 @FORMATS
-def test_shapes_of_metadata_that_are_none_are_refused(name: str, shape: Any) -> None:
+def test_invalid_metadata_shape_is_refused(name: str, shape: Any) -> None:
     spec = {"driver": name, "kvstore": "memory://a/", **NEW, "dtype": "int8"}
     ts.open({**spec, "metadata": {"shape": [2]}}).result()
     with pytest.raises(ValueError):
         ts.open({**spec, "metadata": {"shape": shape}}).result()
 
 
-def test_fill_values_that_codecs_refuse_are_refused_of_arrays_that_are_alike() -> None:
+def test_fill_value_refused_by_codec_is_refused_again() -> None:
     cast = ts.CodecSpec(
         {
             "driver": "zarr3",
@@ -140,7 +140,7 @@ def test_fill_values_that_codecs_refuse_are_refused_of_arrays_that_are_alike() -
 
 @pytest.mark.parametrize("place", ["memory://a/", {"driver": "memory", "path": "a/"}])
 @FORMATS
-def test_a_place_that_is_given_twice_is_refused(name: str, place: Any) -> None:
+def test_duplicate_location_is_refused(name: str, place: Any) -> None:
     ts.Spec({"driver": name, "kvstore": place}).update(create=True)
     with pytest.raises(ValueError, match="twice"):
         ts.open({"driver": name, "kvstore": place}, kvstore="memory://b/")
@@ -148,7 +148,7 @@ def test_a_place_that_is_given_twice_is_refused(name: str, place: Any) -> None:
         ts.open({"driver": "cast", "base": {"driver": name}, "kvstore": place, "dtype": "int8"})
 
 
-def test_places_that_are_changed_afterwards_are_not_those_of_specs() -> None:
+def test_later_change_of_location_does_not_change_spec() -> None:
     place = ts.KvStore.Spec("memory://a/")
     spec = ts.Spec({"driver": "zarr3", "kvstore": place})
     place.path = "b/"
@@ -158,7 +158,7 @@ def test_places_that_are_changed_afterwards_are_not_those_of_specs() -> None:
 
 
 @FORMATS
-def test_what_is_created_anew_in_a_folder_keeps_it(name: str, tmp_path: Path) -> None:
+def test_delete_existing_keeps_the_folder(name: str, tmp_path: Path) -> None:
     """What was in the folder is gone, and the folder itself is the same."""
     spec = {"driver": name, "kvstore": f"file://{tmp_path}/a/"}
     for length in (3, 4):
@@ -174,7 +174,7 @@ def test_what_is_created_anew_in_a_folder_keeps_it(name: str, tmp_path: Path) ->
         os.close(folder)
 
 
-def test_a_link_to_a_folder_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+def test_delete_existing_replaces_link_not_its_target(tmp_path: Path) -> None:
     (tmp_path / "far").mkdir()
     (tmp_path / "far" / "mine").write_bytes(b"1")
     (tmp_path / "a").symlink_to(tmp_path / "far")
@@ -212,7 +212,7 @@ def test_fill_values_of_schemas_cannot_be_written_to() -> None:
     assert schema.fill_value.tolist() == [0, 1, 2]
 
 
-def test_layouts_of_views_are_apart() -> None:
+def test_layouts_of_views_are_independent() -> None:
     """What is found of one is recalled, and neither user of it changes what the other has."""
     store = ts.open("memory://a/|zarr3:", create=True, dtype="int8", shape=[8, 6]).result()
     view, other = store[::2, 1:], store[::4]
@@ -225,7 +225,7 @@ def test_layouts_of_views_are_apart() -> None:
 
 
 @FORMATS
-def test_ranks_have_to_be_those_of_shapes_of_metadata(name: str) -> None:
+def test_rank_of_metadata_shape_is_checked(name: str) -> None:
     """Also where the shape is known to agree with all else."""
     spec = ts.Spec({"driver": name, "kvstore": "memory://a/", "metadata": {"shape": [4, 6]}})
     with pytest.raises(ValueError, match="rank"):  # more may be inside of elements of format 2
@@ -241,7 +241,7 @@ def test_an_error_of_keywords_is_one_error(name: str) -> None:
     assert caught.value.__context__ is None
 
 
-def test_documents_with_long_attributes_are_not_kept() -> None:
+def test_documents_with_long_attributes_are_not_cached() -> None:
     size, number = 1 << 18, 16
     spec = {"driver": "zarr3", "kvstore": "memory://a/", **NEW, "dtype": "int8"}
     spec["metadata"] = {"shape": [2], "attributes": {"a": "x" * size}}
@@ -255,7 +255,7 @@ def test_documents_with_long_attributes_are_not_kept() -> None:
         tracemalloc.stop()
 
 
-def test_metadata_with_long_attributes_are_not_kept() -> None:
+def test_metadata_with_long_attributes_are_not_cached() -> None:
     """What follows from them is kept with them, and nothing else keeps them."""
     size, number = 1 << 18, 16
     spec: dict[str, Any] = {"driver": "zarr3", "kvstore": "memory://a/", **NEW, "dtype": "int8"}
@@ -275,7 +275,7 @@ def test_metadata_with_long_attributes_are_not_kept() -> None:
         tracemalloc.stop()
 
 
-def test_metadata_are_pickled_without_what_follows_from_them() -> None:
+def test_pickled_metadata_have_no_derived_values() -> None:
     spec: dict[str, Any] = {"driver": "zarr3", "kvstore": "memory://", **NEW, "dtype": "int8"}
     store: Any = ts.open(spec, shape=[3]).result()
     meta = store._driver.array.metadata
@@ -306,7 +306,7 @@ def test_fill_values_that_do_not_fit_are_refused(dtype: str, value: Any) -> None
 
 
 @pytest.mark.parametrize("said", ["metadata", "codec"])
-def test_filters_may_leave_out_what_has_a_default(said: str) -> None:
+def test_filters_may_omit_defaults(said: str) -> None:
     filters = [{"id": "delta", "dtype": "<i4"}]
     spec = {"driver": "zarr", "kvstore": "memory://"}
     stated: Any = {"metadata": {"filters": filters}}
@@ -343,7 +343,7 @@ def test_bytes_by_keyword(data_type: str, fill: Any) -> None:
 
 
 @pytest.mark.parametrize("how", [{"create": True}, {"open": True, "assume_metadata": True}])
-def test_chunks_without_dimensions_say_the_rank(how: dict[str, bool]) -> None:
+def test_chunk_shape_of_rank_0_sets_rank(how: dict[str, bool]) -> None:
     spec: dict[str, Any] = {"driver": "zarr", "kvstore": "memory://"}
     made = ts.open({**spec, "metadata": {"chunks": []}}, dtype="float32", **how).result()
     assert (made.rank, made.dtype.name) == (0, "float32")

@@ -52,7 +52,7 @@ def _stored(name: str) -> ts.TensorStore:
         ("string", np.array([1, 2, 3]), TypeError),
     ],
 )
-def test_what_is_no_element_is_refused(name: str, value: Any, error: type[Exception]) -> None:
+def test_invalid_element_is_refused(name: str, value: Any, error: type[Exception]) -> None:
     store = _store(name)
     before = store.read().result().tolist()
     with pytest.raises(error):
@@ -74,7 +74,9 @@ def test_what_is_no_element_is_refused(name: str, value: Any, error: type[Except
     ],
 )
 @pytest.mark.parametrize("where", [_store, _stored])
-def test_it_does_not_become_text(where: Any, name: str, values: Any, error: Any) -> None:
+def test_invalid_element_is_not_converted_to_text(
+    where: Any, name: str, values: Any, error: Any
+) -> None:
     store = where(name)
     before = store.read().result().tolist()
     with pytest.raises(error):
@@ -120,7 +122,7 @@ def test_elements_are_plain(name: str, value: Any, stored: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [b"a", bytearray(b"a"), [b"a"], {"a": memoryview(b"a")}, {1}, 1j])
-def test_bytes_and_sets_are_no_json(value: Any) -> None:
+def test_bytes_and_sets_are_not_json(value: Any) -> None:
     """Bytes would be text in one place, and a list of numbers in another."""
     with pytest.raises(NotJSONError, match="JSON has nothing for"):
         ts.json(value)

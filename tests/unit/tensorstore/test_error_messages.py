@@ -48,7 +48,7 @@ def _keys() -> Any:
 
 
 @pytest.mark.parametrize("place", ["/metadata/shape/1", "/schema/fill_value", "/context/a/b"])
-def test_integers_of_json_are_told_with_their_place(place: str) -> None:
+def test_json_integer_errors_have_a_path(place: str) -> None:
     """Of many numbers that one is named which no JSON of TensorStore has."""
     json: Any = 10**5000
     for name in reversed(place.split("/")[1:]):
@@ -57,7 +57,7 @@ def test_integers_of_json_are_told_with_their_place(place: str) -> None:
         ts.Spec({"driver": "zarr3", **json})
 
 
-def test_what_is_no_array() -> None:
+def test_open_of_group_is_refused() -> None:
     """NumPy's reason is told by an error of ours."""
     with pytest.raises(ArgumentError, match="cannot convert the value to an array"):
         ts.array([[1, 2], [3]])
@@ -89,7 +89,7 @@ def test_arrays_that_are_missing(driver: str, tmp_path: Path) -> None:
         assert "Store(" not in str(caught.value)
 
 
-def test_places_without_a_url() -> None:
+def test_location_without_url() -> None:
     """There the path is told."""
     layers = {"driver": "kvstack", "layers": [{"base": "memory://"}], "path": "x/"}
     with pytest.raises(NotFoundError, match="no array at 'x/'"):
@@ -111,7 +111,7 @@ def test_members_are_named(name: str) -> None:
         ts.Spec({"driver": "zarr3", "kvstore": "memory://", name: []})
 
 
-def test_names_of_dimensions_that_no_label_can_be() -> None:
+def test_invalid_dimension_names_give_no_labels() -> None:
     """A stored array is opened without labels; a spec is refused."""
     spec = {"driver": "zarr3", "kvstore": "memory://a/"}
     context = ts.Context()
@@ -175,7 +175,7 @@ OUTSIDE: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_what_is_outside_is_told_with_its_dimension(name: str) -> None:
+def test_outside_position_error_names_dimension(name: str) -> None:
     """And whoever counts from the end, as NumPy does, is told that nobody does here."""
     act, expected = OUTSIDE[name]
     with pytest.raises((ArgumentError, SelectionError)) as raised:
@@ -192,7 +192,7 @@ class AbsentError(NotFoundError):
         self.count = count
 
 
-def _told(own: Exception) -> Any:
+def _describe(own: Exception) -> Any:
     def read(*_: Any) -> None:
         raise own
 
@@ -204,7 +204,7 @@ def test_errors_of_the_user_are_not_changed() -> None:
     own = AbsentError("a", 3)
     own.add_note("looked for in vain")
     own.__cause__ = KeyError("a")
-    told = _told(own)
+    told = _describe(own)
     assert type(told) is AbsentError
     assert (told.count, told.key, told.kind, told.errno) == (3, "a", "not_found", own.errno)
     assert (str(told), told.args) == ("NOT_FOUND: a is absent", ("NOT_FOUND: a is absent",))
@@ -214,8 +214,8 @@ def test_errors_of_the_user_are_not_changed() -> None:
     assert own.__notes__ == ["looked for in vain"]
 
 
-def test_errors_of_stores_tell_their_number() -> None:
+def test_store_error_has_errno() -> None:
     own = StoreError("no", errno=13, retryable=True)
-    told = _told(own)
+    told = _describe(own)
     assert (str(told), told.errno, told.retryable) == ("PERMISSION_DENIED: no", 13, True)
     assert str(own) == "no"

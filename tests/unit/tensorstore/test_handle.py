@@ -53,7 +53,7 @@ def test_read_as_numpy(store: ts.TensorStore, key: Any, order: Any) -> None:
     np.testing.assert_array_equal(np.asarray(store[key]), VALUES[key])
 
 
-def test_arrays_that_are_stored_are_indices_as_any() -> None:
+def test_stored_index_array_selects_elements() -> None:
     stored, view = tessarr.array([3, 1]), ts.array(np.arange(5))
     for key in (stored, stored.lazy, tessarr.array([False, True, False, True, False]).lazy):
         assert view[key].read().result().tolist() == np.arange(5)[np.asarray(key)].tolist()
@@ -68,7 +68,7 @@ def test_read_of_one_element_is_an_array(store: ts.TensorStore) -> None:
 
 
 @pytest.mark.parametrize("step", [-1, -2, -3, 2])
-def test_a_bound_that_is_said_is_kept(step: int) -> None:
+def test_resize_none_keeps_bound(step: int) -> None:
     """Though the upper bound of the array may be another one soon."""
     values = np.arange(4, dtype="i4")
     spec = {"driver": "zarr3", "kvstore": "memory://"}
@@ -123,7 +123,7 @@ def test_an_array_written_with_itself_reversed(store: ts.TensorStore) -> None:
     np.testing.assert_array_equal(store, VALUES[::-1])
 
 
-def test_what_does_not_fit(store: ts.TensorStore) -> None:
+def test_write_of_mismatching_values_is_refused(store: ts.TensorStore) -> None:
     with pytest.raises(TypeError, match="safe"):
         store.write(np.zeros(8))
     with pytest.raises(OverflowError):
@@ -146,7 +146,7 @@ def test_what_does_not_fit(store: ts.TensorStore) -> None:
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["float32", "ustring", "json", "int4"])
-def test_the_order_of_casts(dtype: str, order: Literal["C", "F"]) -> None:
+def test_cast_errors_have_precedence(dtype: str, order: Literal["C", "F"]) -> None:
     values = np.arange(6).reshape(2, 3)
     for store in (ts.cast(ts.array(values), dtype).T, ts.cast(ts.array(values.copy("F")), dtype)):
         read = store.read(order=order).result()
@@ -174,7 +174,7 @@ WITH_DATA_TYPES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("source", WITH_DATA_TYPES.values(), ids=WITH_DATA_TYPES)
-def test_what_has_a_data_type_is_cast_safely(source: Any) -> None:
+def test_write_of_typed_values_casts_safely(source: Any) -> None:
     small = ts.array(np.zeros(3, "i1"))
     with pytest.raises(TypeError, match="safe"):
         small.write(source)
@@ -197,7 +197,7 @@ def test_modes(store: ts.TensorStore) -> None:
     assert (reading[2].mode, writing.T.mode) == ("r", "w")
 
 
-def test_it_is_no_sequence(store: ts.TensorStore) -> None:
+def test_handle_is_not_a_sequence(store: ts.TensorStore) -> None:
     assert store
     with pytest.raises(TypeError):
         iter(store)
@@ -208,7 +208,7 @@ def test_it_is_no_sequence(store: ts.TensorStore) -> None:
 
 
 @pytest.mark.parametrize(("fill", "stored"), [(None, [b".zarray", b"1"]), (0, [b".zarray"])])
-def test_zeros_are_stored_where_nothing_fills(fill: int | None, stored: list[bytes]) -> None:
+def test_zeros_without_fill_value_are_stored(fill: int | None, stored: list[bytes]) -> None:
     array = ts.open(
         {"driver": "zarr2", "kvstore": "memory://", "metadata": {"chunks": [3]}},
         create=True,

@@ -280,7 +280,7 @@ MADE: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_there_is_a_value_or_one_brief_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_argument_has_one_short_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     unraised: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", unraised.append)
     faults = []

@@ -52,7 +52,7 @@ LARGE = {
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("name", LARGE)
-def test_what_there_is_no_memory_for_is_told(name: str, order: Any) -> None:
+def test_allocation_failure_raises_out_of_memory(name: str, order: Any) -> None:
     reading = LARGE[name]().read(order=order)
     with pytest.raises(OutOfMemoryError, match="there is no memory for an array of shape") as found:
         reading.result()
@@ -62,7 +62,7 @@ def test_what_there_is_no_memory_for_is_told(name: str, order: Any) -> None:
     assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)
 
 
-def test_it_tells_of_what_size_that_is() -> None:
+def test_allocation_error_states_size() -> None:
     with pytest.raises(
         OutOfMemoryError,
         match=r"\(1099511627776,\) and data type int8, which takes "
@@ -71,7 +71,7 @@ def test_it_tells_of_what_size_that_is() -> None:
         _repeated([ROWS])[:].read().result()
 
 
-def test_what_has_no_end_is_no_matter_of_memory() -> None:
+def test_infinite_domain_is_not_a_memory_error() -> None:
     endless = _endless()
     for order in ("C", "F"):
         with pytest.raises(ArgumentError, match="not finite"):
@@ -89,7 +89,7 @@ def test_parts_of_it_are_read() -> None:
 
 
 @pytest.mark.parametrize("key", [slice(None), slice(None, None, 2), (slice(1, None), None)])
-def test_other_arrays_say_the_same(key: Any) -> None:
+def test_allocation_error_of_other_drivers(key: Any) -> None:
     array = tessarr.create_array({}, shape=(ROWS << 10,), chunks=(64,), dtype="u1")
     with pytest.raises(OutOfMemoryError):
         array[key]

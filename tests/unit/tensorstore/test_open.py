@@ -25,51 +25,53 @@ def context() -> ts.Context:
     return ts.Context()
 
 
-def opened(context: ts.Context, driver: str = "zarr3", **options: Any) -> ts.TensorStore:
+def open_handle(context: ts.Context, driver: str = "zarr3", **options: Any) -> ts.TensorStore:
     spec = {"driver": driver, "kvstore": "memory://a/", **options.pop("members", {})}
     return ts.open(spec, context=context, **options).result()
 
 
 def test_modes(context: ts.Context) -> None:
     with pytest.raises(NotFoundError):
-        opened(context)
+        open_handle(context)
     with pytest.raises(ArgumentError, match="shape"):
-        opened(context, create=True, dtype="int8")
-    made = opened(context, create=True, dtype="int8", shape=[4, 5])
+        open_handle(context, create=True, dtype="int8")
+    made = open_handle(context, create=True, dtype="int8", shape=[4, 5])
     made[...] = 7
     with pytest.raises(ExistsError, match="delete_existing"):
-        opened(context, create=True, dtype="int8", shape=[4, 5])
+        open_handle(context, create=True, dtype="int8", shape=[4, 5])
     assert (
-        opened(context, open=True, create=True, dtype="int8", shape=[4, 5])[1, 1].read().result()
+        open_handle(context, open=True, create=True, dtype="int8", shape=[4, 5])[1, 1]
+        .read()
+        .result()
         == 7
     )
     with pytest.raises(ArgumentError, match="dtype"):
-        opened(context, dtype="int16")
+        open_handle(context, dtype="int16")
     with pytest.raises(ArgumentError, match="delete_existing"):
-        opened(context, delete_existing=True)
-    again = opened(context, create=True, delete_existing=True, dtype="int8", shape=[3])
+        open_handle(context, delete_existing=True)
+    again = open_handle(context, create=True, delete_existing=True, dtype="int8", shape=[3])
     assert again.kvstore.list().result() == [b"zarr.json"]
     assert not np.any(again)
-    assert opened(context, read=True).mode == "r"
+    assert open_handle(context, read=True).mode == "r"
 
 
 def test_assumed_metadata(context: ts.Context) -> None:
-    assumed = opened(context, open=True, assume_metadata=True, dtype="int16", shape=[3])
+    assumed = open_handle(context, open=True, assume_metadata=True, dtype="int16", shape=[3])
     assumed[1] = 5
     assert assumed.kvstore.list().result() == [b"c/0"]
     assert assumed.read().result().tolist() == [0, 5, 0]
     with pytest.raises(ArgumentError, match="assume_metadata"):
         assumed.resize(exclusive_max=[4]).result()
     with pytest.raises(ArgumentError, match="assume_metadata"):
-        opened(context, create=True, assume_metadata=True, dtype="int16", shape=[3])
-    cached = opened(context, open=True, assume_cached_metadata=True, dtype="int16", shape=[3])
+        open_handle(context, create=True, assume_metadata=True, dtype="int16", shape=[3])
+    cached = open_handle(context, open=True, assume_cached_metadata=True, dtype="int16", shape=[3])
     assert cached.resolve().result().shape == (3,)
     with pytest.raises(NotFoundError):
         cached.resize(exclusive_max=[4]).result()
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_the_format_is_found_out(tmp_path: Path, driver: str) -> None:
+def test_auto_detects_format(tmp_path: Path, driver: str) -> None:
     made = ts.open(
         {"driver": driver, "kvstore": f"file://{tmp_path}"}, create=True, dtype="bool", shape=[2]
     ).result()
@@ -105,7 +107,7 @@ def test_the_format_is_found_out(tmp_path: Path, driver: str) -> None:
         ),
     ],
 )
-def test_fields_that_there_are_not_are_told_at_once(driver: str, metadata: Any) -> None:
+def test_missing_field_is_reported_at_once(driver: str, metadata: Any) -> None:
     with pytest.raises(ArgumentError, match="field 'x'"):
         ts.Spec({"driver": driver, "field": "x", "metadata": metadata})
 
@@ -113,13 +115,13 @@ def test_fields_that_there_are_not_are_told_at_once(driver: str, metadata: Any) 
 def test_fields(context: ts.Context) -> None:
     members = {"metadata": {"dtype": RECORDS, "shape": [4, 5]}}
     with pytest.raises(ArgumentError, match="'a', 'b', 'c'"):
-        opened(context, "zarr", members=members, create=True)
-    b = opened(context, "zarr", members={**members, "field": "b"}, create=True)
-    a = opened(context, "zarr", members={"field": "a"})
+        open_handle(context, "zarr", members=members, create=True)
+    b = open_handle(context, "zarr", members={**members, "field": "b"}, create=True)
+    a = open_handle(context, "zarr", members={"field": "a"})
     b[1] = 7
     a[...] = 1
     np.testing.assert_array_equal(b[1].read().result(), np.full(5, 7, "i2"), strict=True)
-    c = opened(context, "zarr", members={"field": "c"})
+    c = open_handle(context, "zarr", members={"field": "c"})
     assert c.shape == (4, 5, 2, 3)
     c[1, :, 0, :] = [1, 2, 3]
     c[2, 2, 1] = 5
@@ -133,9 +135,9 @@ def test_fields(context: ts.Context) -> None:
 
 
 def test_elements_as_bytes(context: ts.Context) -> None:
-    a = opened(context, create=True, dtype="uint16", shape=[3])
+    a = open_handle(context, create=True, dtype="uint16", shape=[3])
     a[...] = [1, 2, 3]
-    raw = opened(context, members={"open_as_void": True})
+    raw = open_handle(context, members={"open_as_void": True})
     assert (raw.dtype, str(raw.domain)) == (ts.byte, "{ [0, 3*), [0, 2) }")
     assert raw[:, 0].read().result().view("u1").tolist() == [1, 2, 3]
     raw[0] = np.array([9, 1], "u1").view("V1")
@@ -150,8 +152,8 @@ def test_bytes_of_elements_are_stored_as_they_are_or_refused(
     members: dict[str, Any] = {"metadata": {"dtype": dtype, "compressor": None}}
     if isinstance(dtype, list):
         members["field"] = "x"
-    made = opened(context, "zarr", members=members, create=True, shape=[3])
-    raw = opened(context, "zarr", members={"open_as_void": True})
+    made = open_handle(context, "zarr", members=members, create=True, shape=[3])
+    raw = open_handle(context, "zarr", members={"open_as_void": True})
     raw[...] = b"\1"
     raw.vindex[[0, 0, 2], [0, 0, 0]] = np.array([1, 0, 0], "u1").view("V1")
     before = made.kvstore.read("0").result().value
@@ -166,14 +168,16 @@ def test_bytes_of_elements_are_stored_as_they_are_or_refused(
 
 
 @pytest.mark.parametrize("dtype", ["ustring", "string"])
-def test_elements_of_any_length_have_no_bytes_to_look_at(context: ts.Context, dtype: str) -> None:
-    opened(context, create=True, dtype=dtype, shape=[3])
+def test_open_as_void_of_variable_length_is_refused(context: ts.Context, dtype: str) -> None:
+    open_handle(context, create=True, dtype=dtype, shape=[3])
     with pytest.raises(ArgumentError, match="elements of any length"):
-        opened(context, members={"open_as_void": True})
+        open_handle(context, members={"open_as_void": True})
 
 
 def test_big_endian_and_text_of_fixed_length(context: ts.Context) -> None:
-    big = opened(context, "zarr", members={"metadata": {"dtype": ">i4", "shape": [4]}}, create=True)
+    big = open_handle(
+        context, "zarr", members={"metadata": {"dtype": ">i4", "shape": [4]}}, create=True
+    )
     big[...] = [1, 2, 3, 4]
     found = big[::-1].read().result()
     np.testing.assert_array_equal(found, np.array([4, 3, 2, 1], "i4"), strict=True)
@@ -189,7 +193,7 @@ def test_big_endian_and_text_of_fixed_length(context: ts.Context) -> None:
 def test_chunks_that_are_not_stored(context: ts.Context) -> None:
     layout = ts.ChunkLayout(chunk_shape=[2])
     strict = {"fill_missing_data_reads": False, "store_data_equal_to_fill_value": True}
-    store = opened(
+    store = open_handle(
         context, members=strict, create=True, dtype="int8", shape=[4], chunk_layout=layout
     )
     with pytest.raises(NotFoundError, match="c/0"):
@@ -214,7 +218,7 @@ def test_pickles(tmp_path: Path) -> None:
         pickle.dumps(store.with_transaction(ts.Transaction()))
 
 
-def test_a_pickle_says_only_what_is_not_as_by_default(tmp_path: Path) -> None:
+def test_pickle_omits_defaults(tmp_path: Path) -> None:
     """Resources of a context come with a handle; those that nobody shares do not."""
     url = f"file://{tmp_path}|zarr3:"
     alone = ts.open(url, create=True, dtype="int8", shape=[4]).result()
@@ -231,9 +235,7 @@ def test_a_pickle_says_only_what_is_not_as_by_default(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("driver", "document"), [("zarr3", "zarr.json"), ("zarr", ".zarray")])
-def test_what_open_arrays_know_is_shared_by_a_context(
-    tmp_path: Path, driver: str, document: str
-) -> None:
+def test_context_shares_metadata(tmp_path: Path, driver: str, document: str) -> None:
     """As TensorStore's metadata cache: it is one request, or none where any time will do."""
     counting = CountingStore(LocalStore(tmp_path))
 
@@ -262,9 +264,7 @@ def test_what_open_arrays_know_is_shared_by_a_context(
 
 
 @pytest.mark.parametrize("place", ["memory", "file"])
-def test_handles_of_a_context_know_what_others_change(
-    place: str, tmp_path: Path, context: ts.Context
-) -> None:
+def test_handles_of_context_share_changes(place: str, tmp_path: Path, context: ts.Context) -> None:
     store = {"driver": place, "path": f"{tmp_path}/a/"}
     spec = {"driver": "zarr3", "kvstore": store}
     new = {"create": True, "delete_existing": True, "context": context}
@@ -288,7 +288,7 @@ def test_handles_of_a_context_know_what_others_change(
     assert ts.open(spec, context=context).result().read().result().dtype == "int16"
 
 
-def test_a_handle_looks_whether_its_array_was_created_anew(tmp_path: Path) -> None:
+def test_handle_detects_replaced_array(tmp_path: Path) -> None:
     spec = {"driver": "zarr", "kvstore": f"file://{tmp_path}/a/"}
     new = {"create": True, "delete_existing": True, "dtype": "int8", "shape": [4]}
     careful = ts.open(spec, recheck_cached_metadata=True, **new).result()
@@ -298,12 +298,12 @@ def test_a_handle_looks_whether_its_array_was_created_anew(tmp_path: Path) -> No
             careful.read().result()
 
 
-def test_fill_values_that_differ_in_the_bits_of_a_nan(context: ts.Context) -> None:
+def test_fill_values_with_different_nan_bits(context: ts.Context) -> None:
     """Metadata are recalled by what was wanted, to the last bit."""
     stored = []
     for bits in (0x7FC00000, 0x7FC00001):
         fill = np.array(bits, "u4").view("f4")
-        made = opened(context, create=True, delete_existing=True, dtype="float32", shape=[2],
+        made = open_handle(context, create=True, delete_existing=True, dtype="float32", shape=[2],
                       fill_value=fill)  # fmt: skip
         stored.append(made.read().result().view("u4").tolist())
     assert stored == [[0x7FC00000] * 2, [0x7FC00001] * 2]
@@ -338,7 +338,7 @@ def test_a_document_of_another_name(tmp_path: Path) -> None:
         ts.Spec({**spec, "metadata": {"dimension_separator": "."}})
 
 
-def test_keys_are_never_others_than_those_that_are_stored(tmp_path: Path) -> None:
+def test_dimension_separator_never_changes_keys(tmp_path: Path) -> None:
     """A document that tells no separator means "."; else what is stored would not be seen."""
     spec = {"driver": "zarr2", "kvstore": f"file://{tmp_path}/"}
     made = ts.open(spec, create=True, dtype="int8", shape=[4, 5]).result()
@@ -351,7 +351,7 @@ def test_keys_are_never_others_than_those_that_are_stored(tmp_path: Path) -> Non
 
 def test_resizing_keeps_other_handles(context: ts.Context) -> None:
     layout = ts.ChunkLayout(chunk_shape=[2, 2])
-    store = opened(context, create=True, dtype="int8", shape=[4, 4], chunk_layout=layout)
+    store = open_handle(context, create=True, dtype="int8", shape=[4, 4], chunk_layout=layout)
     store[...] = 1
     smaller = store.resize(exclusive_max=[2, None]).result()
     assert (smaller.shape, store.shape) == ((2, 4), (4, 4))
@@ -373,7 +373,7 @@ def test_resizing_keeps_other_handles(context: ts.Context) -> None:
 
 
 def test_transactions(context: ts.Context) -> None:
-    store = opened(context, create=True, dtype="int8", shape=[4])
+    store = open_handle(context, create=True, dtype="int8", shape=[4])
     with ts.Transaction() as transaction:
         inside = store.with_transaction(transaction)
         inside[1] = 5
@@ -381,11 +381,11 @@ def test_transactions(context: ts.Context) -> None:
         longer[5] = 6
         assert longer.read().result().tolist() == [0, 5, 0, 0, 0, 6]
         assert not np.any(store)
-    assert opened(context).read().result().tolist() == [0, 5, 0, 0, 0, 6]
+    assert open_handle(context).read().result().tolist() == [0, 5, 0, 0, 0, 6]
 
 
 def test_batches(context: ts.Context) -> None:
-    store = opened(context, create=True, dtype="int8", shape=[4])
+    store = open_handle(context, create=True, dtype="int8", shape=[4])
     with ts.Batch() as batch:
         future = store.read(batch=batch)
         again = ts.open(store.spec(retain_context=True), batch=batch)
@@ -420,7 +420,7 @@ def test_batches(context: ts.Context) -> None:
         {"driver": "zarr3", "metadata": {"data_type": "r16", "shape": [4]}, "dtype": "int8"},
     ],
 )
-def test_what_is_no_spec(json: Any) -> None:
+def test_invalid_spec_is_refused(json: Any) -> None:
     with pytest.raises(ArgumentError):
         ts.Spec(json)
 
@@ -430,7 +430,7 @@ def test_a_staleness_bound_of_the_wrong_type() -> None:
         ts.Spec("memory://a|zarr3:").update(recheck_cached_data="x")
 
 
-def test_urls_name_the_format_that_is_found_out(tmp_path: Path) -> None:
+def test_url_names_detected_format(tmp_path: Path) -> None:
     url = tmp_path.as_uri()
     assert ts.Spec(url).url == f"{url}|auto:"
     assert ts.Spec(f"{url}|cast:float32").url == f"{url}|auto:|cast:float32"
@@ -463,7 +463,7 @@ def test_the_bytes_of_an_element_are_a_dimension(driver: str, n: int) -> None:
 
 
 @pytest.mark.parametrize(("allowed", "mode"), [("read", "r"), ("write", "w")])
-def test_what_was_pickled_may_do_no_more(tmp_path: Path, allowed: str, mode: str) -> None:
+def test_pickle_keeps_mode(tmp_path: Path, allowed: str, mode: str) -> None:
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     ts.open(spec, create=True, dtype="int8", shape=[2]).result()
     again = pickle.loads(pickle.dumps(ts.open(spec, **{allowed: True}).result()))
@@ -475,7 +475,7 @@ def test_what_was_pickled_may_do_no_more(tmp_path: Path, allowed: str, mode: str
 @pytest.mark.parametrize("recheck", [True, False])
 @pytest.mark.parametrize("memory", [True, False])
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
-def test_what_was_deleted_is_in_no_cache(
+def test_deleted_array_leaves_cache(
     driver: str, memory: bool, recheck: bool, tmp_path: Path
 ) -> None:
     """Neither is it read as what was created anew, nor stored with what is written to that."""
@@ -498,7 +498,7 @@ def test_what_was_deleted_is_in_no_cache(
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_creating_waits_for_the_disk_elsewhere(own: bool, tmp_path: Path) -> None:
+def test_create_with_sync_uses_another_thread(own: bool, tmp_path: Path) -> None:
     """Programs begin to create many arrays: these wait for a slow disk together."""
     context = ts.Context({"file_io_concurrency": {"limit": 4}}) if own else None
     begun: list[tuple[ts.Future[ts.TensorStore], bool]] = []

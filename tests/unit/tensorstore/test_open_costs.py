@@ -55,7 +55,7 @@ def _in_batch(spec: Any, context: ts.Context) -> Any:
 @pytest.mark.parametrize("pool", [0, 10**6])
 @pytest.mark.parametrize("where", ["memory", "file"])
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])
-def test_opening_again_finds_out_nothing_anew(
+def test_reopen_derives_nothing_again(
     name: str, where: str, pool: int, form: str, tmp_path: Path
 ) -> None:
     place = "memory://a/" if where == "memory" else f"file://{tmp_path}/a/"
@@ -72,7 +72,7 @@ def test_opening_again_finds_out_nothing_anew(
 
 
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])
-def test_what_nothing_is_remembered_of_yet_is_fresh(name: str, tmp_path: Path) -> None:
+def test_uncached_value_is_fresh(name: str, tmp_path: Path) -> None:
     """A context of its own takes one store that remembers, and sees what has changed."""
     spec = {"driver": name, "kvstore": f"file://{tmp_path}/"}
     spec["context"] = {"cache_pool": {"total_bytes_limit": 10**6}}
@@ -86,7 +86,7 @@ def test_what_nothing_is_remembered_of_yet_is_fresh(name: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])
-def test_shapes_that_are_known_to_be_good_say_nothing_of_others(name: str) -> None:
+def test_valid_shape_does_not_validate_others(name: str) -> None:
     """Of arrays that are alike, what depends on the shape is looked at each time."""
     spec = {"driver": name, "kvstore": "memory://a/", "create": True, "delete_existing": True}
 
@@ -111,7 +111,7 @@ def test_shapes_that_are_known_to_be_good_say_nothing_of_others(name: str) -> No
 
 
 @pytest.mark.parametrize("zero", [0.0, -0.0])
-def test_what_differs_in_a_sign_alone_is_not_alike(zero: float) -> None:
+def test_values_with_different_sign_are_not_similar(zero: float) -> None:
     spec = {"driver": "zarr3", "kvstore": "memory://a/", "create": True, "delete_existing": True}
     for length, factor in enumerate([zero, -zero, zero]):
         units = [ts.Unit(factor, "m")]
@@ -120,7 +120,7 @@ def test_what_differs_in_a_sign_alone_is_not_alike(zero: float) -> None:
         assert told == [f"{factor:g} m"]
 
 
-def test_lengths_inside_of_elements_are_no_lengths_of_arrays() -> None:
+def test_inner_lengths_are_not_array_lengths() -> None:
     """Records whose fields have dimensions are alike only in what these are."""
     spec = {"driver": "zarr", "kvstore": "memory://a/", "create": True, "delete_existing": True}
     spec["metadata"] = {"dtype": [["x", "<i2", [3]]]}
@@ -153,7 +153,7 @@ def test_constraints_are_checked_of_each_array() -> None:
                 ts.open(spec, context=context, shape=[4]).result()
 
 
-def test_specs_that_are_recalled_are_not_changed_by_updates() -> None:
+def test_update_does_not_change_cached_spec() -> None:
     spec = {"driver": "zarr3", "kvstore": "memory://a/"}
     one, other = ts.Spec(spec), ts.Spec(spec)
     one.update(shape=[4], dtype="int8")
@@ -171,9 +171,7 @@ def test_specs_that_are_recalled_are_not_changed_by_updates() -> None:
 
 @pytest.mark.parametrize("stated", [False, True])
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])
-def test_arrays_that_are_alike_have_the_fill_values_that_were_asked_for(
-    name: str, stated: bool
-) -> None:
+def test_similar_arrays_keep_their_fill_values(name: str, stated: bool) -> None:
     """Whatever the kind of the values, and whoever said the data type."""
     kind = {"dtype": "float32"}
     spec = {"driver": name, "kvstore": "memory://a/", "create": True, "delete_existing": True}
@@ -193,7 +191,7 @@ def test_arrays_that_are_alike_have_the_fill_values_that_were_asked_for(
 
 
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])
-def test_a_fill_value_that_metadata_state_holds_for_all_that_are_alike(name: str) -> None:
+def test_metadata_fill_value_holds_for_similar_arrays(name: str) -> None:
     kind = {"data_type": "float32"} if name == "zarr3" else {"dtype": "<f4"}
     spec = {"driver": name, "kvstore": "memory://a/", "create": True, "delete_existing": True}
     spec["metadata"] = {"fill_value": 2.5, **kind}
@@ -211,7 +209,7 @@ def test_a_fill_value_that_metadata_state_holds_for_all_that_are_alike(name: str
         [np.zeros((), "S2,S2"), np.array(0, "float32")],
     ],
 )
-def test_arrays_of_the_same_bytes_are_not_recalled_for_each_other(values: list[Any]) -> None:
+def test_arrays_of_same_bytes_have_separate_memos(values: list[Any]) -> None:
     def filled(value: Any) -> float:
         spec = ts.Spec({"driver": "zarr3", "kvstore": "memory://"})
         spec.update(dtype="float32", shape=[1], fill_value=value)
@@ -226,7 +224,7 @@ def test_arrays_of_the_same_bytes_are_not_recalled_for_each_other(values: list[A
     assert told == [None if value.dtype.names else float(value) for value in values]
 
 
-def test_shapes_of_the_same_bytes_are_not_recalled_for_each_other() -> None:
+def test_shapes_of_same_bytes_have_separate_memos() -> None:
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     for shape in (np.array([2, 0], "int32"), np.array([2], "int64")):
         made = ts.Spec(spec)

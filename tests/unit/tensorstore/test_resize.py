@@ -24,7 +24,7 @@ def resizable(store: Any, shape: int) -> Any:
     return ts.open(spec).result()
 
 
-def test_what_others_grew_meanwhile_is_removed() -> None:
+def test_shrink_removes_concurrently_grown_chunks() -> None:
     store = MemoryStore()
     stale = resizable(store, 4)
     others = tessarr.open_array(store)
@@ -38,7 +38,7 @@ def test_what_others_grew_meanwhile_is_removed() -> None:
     assert array[...].tolist() == [5, 5, 5, 5, 5, 5, 0, 0, 0, 0]
 
 
-def test_who_did_not_see_that_others_grew_it_grows_it_more() -> None:
+def test_resize_of_stale_handle_grows_further() -> None:
     store = MemoryStore()
     stale = resizable(store, 4)
     tessarr.open_array(store).attrs["kept"] = 1
@@ -51,7 +51,7 @@ def test_who_did_not_see_that_others_grew_it_grows_it_more() -> None:
     assert array[...].tolist() == [1, 1, 1, 1, 7, 7, 7, 7]
 
 
-def test_what_was_refused_by_what_others_had_stored_is_decided_again() -> None:
+def test_refused_resize_is_decided_again_at_commit() -> None:
     store = MemoryStore()
     stale = resizable(store, 8)
     tessarr.open_array(store).resize(2)
@@ -73,7 +73,7 @@ class Places(dict[str, bytes]):
         super().__delitem__(key)
 
 
-def resized(place: Any) -> tuple[ts.TensorStore, ts.TensorStore]:
+def resize_in_transaction(place: Any) -> tuple[ts.TensorStore, ts.TensorStore]:
     """Return two handles that know nothing of each other."""
     spec: dict[str, Any] = {"driver": "zarr", "kvstore": place}
     layout = ts.ChunkLayout(chunk_shape=[5])
@@ -82,8 +82,8 @@ def resized(place: Any) -> tuple[ts.TensorStore, ts.TensorStore]:
     return one, ts.open(spec, context=ts.Context()).result()
 
 
-def test_what_was_written_after_a_resize_stays_when_others_grow_the_array(tmp_path: Path) -> None:
-    one, other = resized(f"file://{tmp_path}/")
+def test_write_after_resize_survives_concurrent_growth(tmp_path: Path) -> None:
+    one, other = resize_in_transaction(f"file://{tmp_path}/")
     with ts.Transaction() as transaction:
         inside = one.with_transaction(transaction).resize(exclusive_max=[5]).result()
         inside = inside.resize(exclusive_max=[20]).result()
@@ -93,10 +93,10 @@ def test_what_was_written_after_a_resize_stays_when_others_grow_the_array(tmp_pa
     assert found.tolist() == [1] * 5 + [7] * 15
 
 
-def test_what_fails_after_a_commit_is_told() -> None:
+def test_failure_after_commit_is_reported() -> None:
     """Chunks that others added cannot be deleted: nobody waits for ever."""
     places = Places()
-    one, other = resized({"driver": "tessarr", "store": places})
+    one, other = resize_in_transaction({"driver": "tessarr", "store": places})
     transaction = ts.Transaction()
     one.with_transaction(transaction).resize(exclusive_max=[10]).result()
     one.with_transaction(transaction).resize(exclusive_max=[9]).result()
@@ -107,7 +107,7 @@ def test_what_fails_after_a_commit_is_told() -> None:
         transaction.commit_async().result(timeout=60)
 
 
-def test_an_atomic_resize_bears_a_document_that_others_wrote_anew() -> None:
+def test_atomic_resize_accepts_rewritten_document() -> None:
     context = ts.Context()
     spec: dict[str, Any] = {"driver": "zarr", "kvstore": "memory://a/"}
     one = ts.open(spec, create=True, dtype="int32", shape=[10], context=context).result()
@@ -133,7 +133,7 @@ class Overtaken(dict[str, bytes]):
 
 def test_two_resize_one_after_another_in_a_transaction() -> None:
     places = Overtaken()
-    one, _ = resized({"driver": "tessarr", "store": places, "path": "a/"})
+    one, _ = resize_in_transaction({"driver": "tessarr", "store": places, "path": "a/"})
     with ts.Transaction() as transaction:
         inside = one.with_transaction(transaction)
         ended = Event()
@@ -151,7 +151,7 @@ def test_two_resize_one_after_another_in_a_transaction() -> None:
 
 
 @pytest.mark.parametrize("recheck", [True, "open", False])
-def test_another_array_in_its_place_is_not_resized(tmp_path: Path, recheck: Any) -> None:
+def test_resize_of_replaced_array_is_refused(tmp_path: Path, recheck: Any) -> None:
     spec: dict[str, Any] = {"driver": "zarr", "kvstore": f"file://{tmp_path}/"}
     once = {**spec, "recheck_cached_metadata": recheck}
     old = ts.open(once, create=True, dtype="int32", shape=[10]).result()

@@ -29,7 +29,7 @@ def calls(store: ts.TensorStore) -> int:
     return len(calls_of(lambda: store.read().result()).python)
 
 
-def test_a_layer_more_costs_no_call_of_python() -> None:
+def test_extra_layer_costs_no_python_call() -> None:
     few, many = (ts.concat(rows(VALUES, count), axis=0)[:, 3] for count in (2, 20))
     assert calls(many) == calls(few)
 
@@ -46,14 +46,14 @@ def test_reads_and_writes_of_many_layers(key: Any) -> None:
     np.testing.assert_array_equal(np.concatenate([one.read().result() for one in layers]), found)
 
 
-def test_reads_into_what_layers_are_made_of() -> None:
+def test_read_into_memory_of_layers() -> None:
     values = VALUES.copy()
     store = ts.concat([ts.array(values[30:]), ts.array(values[:30])], axis=0)
     store.read(out=values).result()
     np.testing.assert_array_equal(values, np.concatenate([VALUES[30:], VALUES[:30]]))
 
 
-def test_writes_of_what_layers_are_made_of() -> None:
+def test_write_of_memory_of_layers() -> None:
     values = VALUES.copy()
     store = ts.concat([ts.array(values[30:]), ts.array(values[:30])], axis=0)
     store.write(values).result()
@@ -106,7 +106,7 @@ def test_objects_are_checked_before_they_are_stored() -> None:
         store.write(np.array(["c", 1, "d", "e"], "O")).result()
 
 
-def test_nothing_is_written_where_a_layer_cannot_be() -> None:
+def test_write_with_read_only_layer_writes_nothing() -> None:
     first, fixed = np.zeros(3, "i4"), np.zeros(3, "i4")
     store = ts.concat([ts.array(first), ts.array(fixed, write=False)], axis=0)
     with pytest.raises(ArgumentError, match="layer 1 cannot be written"):
@@ -126,7 +126,7 @@ def test_arrays_that_are_closed_later_are_not_written() -> None:
     assert first.tolist() == [1, 1, 1]
 
 
-def test_memory_beside_what_is_stored() -> None:
+def test_layers_in_memory_and_in_stores() -> None:
     stored = ts.open(
         {"driver": "zarr3", "kvstore": "memory://"}, create=True, dtype=ts.int32, shape=[20, 10]
     ).result()
@@ -139,7 +139,7 @@ def test_memory_beside_what_is_stored() -> None:
     np.testing.assert_array_equal(store.read().result(), VALUES + 1)
 
 
-def test_what_memory_cannot_do() -> None:
+def test_unsupported_operations_of_memory_layers() -> None:
     layers = rows(VALUES, 2)
     store = ts.concat(layers, axis=0, transaction=ts.Transaction())
     with pytest.raises(UnsupportedError):
@@ -156,7 +156,7 @@ def test_a_layer_for_writing_only_is_not_read() -> None:
         ts.concat(layers, axis=0).read().result()
 
 
-def test_real_parts_are_copied_whatever_their_place() -> None:
+def test_real_parts_are_copied_at_any_position() -> None:
     values = (np.arange(300000).reshape(300, 1000) % 251 - 0.5j).astype("c8")
     for source in (values, values.T, values[::-2, ::3]):
         found = ts.cast(ts.array(source), ts.float32).read().result()
@@ -171,7 +171,7 @@ def test_numbers_of_one_type_are_not_converted() -> None:
     assert out.tobytes() == values.tobytes()
 
 
-def test_positions_that_no_layer_has_are_refused() -> None:
+def test_position_outside_all_layers_is_refused() -> None:
     beyond = ts.array(np.arange(3)).oindex[[0, 5]]
     store = ts.stack([beyond, ts.array(np.arange(2))])
     for chosen in (store, store[:1]):
@@ -184,7 +184,7 @@ def test_positions_that_no_layer_has_are_refused() -> None:
 @pytest.mark.parametrize(
     "how", [ts.overlay, partial(ts.concat, axis=1), partial(ts.stack, axis=-1)]
 )
-def test_labels_that_would_be_there_twice_are_refused(how: Any) -> None:
+def test_duplicate_labels_are_refused(how: Any) -> None:
     """Labels in another order: no spec could tell such a domain, and no pickle keep it."""
     one = ts.array(np.arange(8).reshape(2, 2, 2)).label["x", "y", ""]
     for layers in ([one, one.T], [one.spec(), one.T.spec()]):
@@ -209,7 +209,7 @@ def test_values_that_share_memory_with_layers_are_copied_once() -> None:
     assert peak < 3 * values.nbytes
 
 
-def test_stores_that_layers_have_for_themselves_stay_apart_in_a_pickle() -> None:
+def test_pickled_layers_keep_separate_stores() -> None:
     spec = {"driver": "zarr3", "kvstore": "memory://a/"}
     apart = [ts.open(spec, create=True, dtype="int32", shape=[3]).result() for _ in range(2)]
     store = pickle.loads(pickle.dumps(ts.stack(apart)))
@@ -220,9 +220,7 @@ def test_stores_that_layers_have_for_themselves_stay_apart_in_a_pickle() -> None
 @pytest.mark.parametrize("lower", [0, 3, "-inf"])
 @pytest.mark.parametrize("upper", [2**61, "+inf"])
 @pytest.mark.parametrize("column", [{"offset": 2}, {"index_array": [[2]]}])
-def test_views_without_end_are_told_by_what_they_repeat(
-    lower: Any, upper: Any, column: Any
-) -> None:
+def test_spec_of_infinite_view_has_repeated_elements(lower: Any, upper: Any, column: Any) -> None:
     view = ts.IndexTransform(
         json={
             "input_inclusive_min": [0, lower],

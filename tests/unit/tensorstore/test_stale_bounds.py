@@ -17,7 +17,7 @@ def _open(path: Path, **options: Any) -> ts.TensorStore:
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_a_handle_reads_and_writes_what_it_resized(driver: str) -> None:
+def test_handle_uses_its_new_bounds(driver: str) -> None:
     spec = {"driver": driver, "kvstore": "memory://"}
     store = ts.open(spec, create=True, dtype="int32", shape=[3]).result()
     view, fixed = store[1:], store[1:3]
@@ -42,7 +42,7 @@ def test_a_handle_reads_and_writes_what_it_resized(driver: str) -> None:
 @pytest.mark.parametrize(
     ("recheck", "seen"), [(True, 5), (1e11, 5), ("open", 3), (False, 3), (1.0, 3)]
 )
-def test_others_resize(tmp_path: Path, recheck: Any, seen: int) -> None:
+def test_handle_after_resize_by_another_writer(tmp_path: Path, recheck: Any, seen: int) -> None:
     other = _open(tmp_path)
     store = _open(tmp_path, recheck_cached_metadata=recheck)
     views = [store, ts.cast(store, "float32"), store[::2]]
@@ -57,7 +57,7 @@ def test_others_resize(tmp_path: Path, recheck: Any, seen: int) -> None:
     assert other.resolve().result()[seen - 1].read().result() == 1
 
 
-def test_what_is_gone_is_told_by_the_future(tmp_path: Path) -> None:
+def test_removed_positions_fail_the_future(tmp_path: Path) -> None:
     store = _open(tmp_path, recheck_cached_metadata=True)
     (tmp_path / "zarr.json").unlink()
     reading, writing = store.read(), store.write(1)
@@ -66,7 +66,7 @@ def test_what_is_gone_is_told_by_the_future(tmp_path: Path) -> None:
             future.result()
 
 
-def test_assumed_metadata_are_never_looked_at(tmp_path: Path) -> None:
+def test_assumed_metadata_are_never_read(tmp_path: Path) -> None:
     store = _open(tmp_path, assume_metadata=True, recheck_cached_metadata=True)
     assert store.read().result().tolist() == [0, 0, 0]
     assert not list(tmp_path.iterdir())
@@ -113,7 +113,7 @@ def _marked(store: ts.TensorStore) -> list[ts.TensorStore]:
 
 
 @pytest.mark.parametrize("kind", ["stored", "in memory"])
-def test_bounds_that_are_marked_as_implicit_follow_what_is_viewed(kind: str) -> None:
+def test_implicit_bounds_follow_the_base(kind: str) -> None:
     values = np.arange(6, dtype="i4")
     store = ts.array(values.copy())
     if kind == "stored":

@@ -48,7 +48,7 @@ def test_each_of_the_smallest_chunks_counts(layout: ts.ChunkLayout, driver: str)
     assert _statistics(store[:2, :3]) == (True, False)
 
 
-def test_only_what_is_asked_is_told() -> None:
+def test_unrequested_statistics_are_none() -> None:
     store = _store(PLAIN)
     assert store.storage_statistics().result() == ts.TensorStore.StorageStatistics()
     found = store.storage_statistics(query_fully_stored=True).result()
@@ -56,7 +56,7 @@ def test_only_what_is_asked_is_told() -> None:
 
 
 @pytest.mark.parametrize("layout", [PLAIN, SHARDED])
-def test_what_is_beyond_the_shape_is_not_stored(layout: ts.ChunkLayout) -> None:
+def test_position_beyond_shape_is_not_stored(layout: ts.ChunkLayout) -> None:
     store = _store(layout)
     store.write(1).result()
     store.resize(exclusive_max=[2, 12]).result()
@@ -67,11 +67,11 @@ def test_what_is_beyond_the_shape_is_not_stored(layout: ts.ChunkLayout) -> None:
 
 
 @pytest.mark.parametrize("layout", [PLAIN, SHARDED])
-def test_what_is_below_the_origin_is_not_stored(layout: ts.ChunkLayout) -> None:
+def test_position_below_origin_is_not_stored(layout: ts.ChunkLayout) -> None:
     """Positions that are none may be asked for where a bound is implicit."""
     driver = _store(layout)._driver
 
-    def told(view: ts.IndexTransform) -> tuple[bool | None, bool | None]:
+    def describe(view: ts.IndexTransform) -> tuple[bool | None, bool | None]:
         return _statistics(build_handle(driver, view))
 
     whole = ts.IndexTransform(ts.IndexDomain(shape=[8, 12])).translate_by[2, 3]
@@ -79,11 +79,11 @@ def test_what_is_below_the_origin_is_not_stored(layout: ts.ChunkLayout) -> None:
         domain=whole.domain,
         output=[ts.OutputIndexMap(0, -4, 1), ts.OutputIndexMap(1, -3, 1)],
     )
-    assert told(down[2:8]) == (False, False)
-    assert told(down[2:4]) == (True, False)
-    assert told(down[4:6, 3:6]) == (False, True)
-    assert told(down[3:6, 3:6]) == (False, False)
-    assert told(down[2:2]) == (True, True)
+    assert describe(down[2:8]) == (False, False)
+    assert describe(down[2:4]) == (True, False)
+    assert describe(down[4:6, 3:6]) == (False, True)
+    assert describe(down[3:6, 3:6]) == (False, False)
+    assert describe(down[2:2]) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_is_below_the_origin_is_not_stored(layout: ts.ChunkLayout) -> None:
         ("zarr", ["00.0", "0.+1", "0", "0.0.0", ".0", "c.0.0", "0.2" + "0" * 19]),
     ],
 )
-def test_keys_that_no_chunk_has_are_none(driver: str, keys: list[str]) -> None:
+def test_foreign_keys_are_ignored(driver: str, keys: list[str]) -> None:
     store = _store(PLAIN, driver=driver)
     assert _statistics(store[4:6, 3:6]) == (True, False)
     store[...] = 1
@@ -150,7 +150,7 @@ def test_many_chunks_take_one_listing() -> None:
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_more_chunks_than_anybody_can_wait_for(driver: str) -> None:
+def test_statistics_of_huge_grid_are_fast(driver: str) -> None:
     """What is stored is listed; what is known already is not looked for again."""
     size = 2**40
     layout = ts.ChunkLayout(chunk_shape=[1])

@@ -24,7 +24,7 @@ from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import LocalStore, MemoryStore
 
 
-def counted(before: dict[str, int], store: CountingStore) -> dict[str, int]:
+def count_requests(before: dict[str, int], store: CountingStore) -> dict[str, int]:
     after = store.counts()
     return {name: after[name] - before[name] for name in after if after[name] != before[name]}
 
@@ -76,9 +76,9 @@ def test_many_writes_to_one_shard_are_one_request() -> None:
     transaction = ts.Transaction()
     for row in range(8):
         write(transaction, array, row, -row)
-    assert counted(before, store) == {}
+    assert count_requests(before, store) == {}
     transaction.commit_sync()
-    changes = counted(before, store)
+    changes = count_requests(before, store)
     assert (changes.pop("updates"), changes.pop("written_bytes") > 0) == (1, True)
     assert changes == {}  # all of the shard was written: nothing was read
     assert np.array_equal(array[:, 3], -np.arange(8))
@@ -91,12 +91,12 @@ def test_parts_of_a_shard_are_one_request(tmp_path: Path) -> None:
     with ts.Transaction() as transaction:
         for place in ((0, 0), (3, 5), (7, 7)):
             write(transaction, array, place, -1)
-    changes = counted(before, store)
+    changes = count_requests(before, store)
     assert changes["updates"] == 1
     assert changes.get("opens", 0) == 0
 
 
-def test_others_keep_what_they_write_to_the_same_chunk() -> None:
+def test_concurrent_writers_of_a_chunk_keep_elements() -> None:
     array = tessarr.create_array(MemoryStore(), shape=(8,), chunks=(8,), dtype="u1")
     transaction = ts.Transaction()
     write(transaction, array, slice(0, 2), 7)
@@ -108,7 +108,7 @@ def test_others_keep_what_they_write_to_the_same_chunk() -> None:
     assert array[...].tolist() == [7, 7, 8, 0, 0, 0, 0, 0]
 
 
-def test_an_array_that_was_read_has_to_stay() -> None:
+def test_repeatable_read_of_changed_array_conflicts() -> None:
     array = tessarr.create_array(MemoryStore(), shape=(8,), chunks=(4,), dtype="u1")
     array[...] = 1
     transaction = ts.Transaction(repeatable_read=True)
@@ -120,7 +120,7 @@ def test_an_array_that_was_read_has_to_stay() -> None:
     assert array[...].tolist() == [2, 1, 1, 1, 1, 1, 1, 1]
 
 
-def test_an_aborted_array_is_as_it_was() -> None:
+def test_abort_leaves_array_unchanged() -> None:
     array = sharded(MemoryStore())
     transaction = ts.Transaction()
     write(transaction, array, ..., 0)
@@ -128,7 +128,7 @@ def test_an_aborted_array_is_as_it_was() -> None:
     assert array[7, 7] == 63
 
 
-def test_arrays_and_keys_at_once() -> None:
+def test_atomic_commit_of_array_and_keys() -> None:
     place = MemoryStore()
     array = sharded(place)
     transaction = ts.Transaction(atomic=True)
@@ -168,7 +168,7 @@ def test_texts_and_records_are_staged() -> None:
     shards=st.sampled_from([None, (4, 4)]),
     compressors=st.sampled_from([None, "auto"]),
 )
-def test_writes_in_any_order_are_as_without(
+def test_write_order_matches_writes_without_transaction(
     boxes: list[Any],
     outside: list[tuple[int, int]],
     *,
@@ -206,7 +206,7 @@ def test_writes_in_any_order_are_as_without(
 @pytest.mark.parametrize("dtype", ["int32", "bool"])
 @pytest.mark.parametrize("order", [[0, 1], [1, 0]])
 @pytest.mark.parametrize("location", ["start", "end"])
-def test_shards_without_codecs_are_stored_as_without_a_transaction(
+def test_shard_without_codecs_equals_plain_write(
     location: str, order: list[int], dtype: str
 ) -> None:
     """They are kept as they are stored, in whatever parts they were written."""
@@ -265,7 +265,7 @@ class Told(dict[str, bytes]):
 
 
 @pytest.mark.parametrize("main", [False, True])
-def test_who_commits_does_it_himself(main: bool) -> None:
+def test_commit_runs_in_calling_thread(main: bool) -> None:
     """But not where Ctrl-C would end it half done."""
     mapping = Told()
     mapping.threads = set()
@@ -292,7 +292,7 @@ def test_who_commits_does_it_himself(main: bool) -> None:
 @pytest.mark.parametrize(
     ("keys", "size", "here"), [(1, 10, True), (2, 10, False), (1, 1 << 17, False)]
 )
-def test_who_waits_for_a_small_file_makes_it(
+def test_commit_sync_writes_small_file_inline(
     keys: int, size: int, here: bool, tmp_path: Path
 ) -> None:
     """Another thread would take longer to begin; who does not wait leaves it to that."""
@@ -313,7 +313,7 @@ def test_who_waits_for_a_small_file_makes_it(
         assert len(store["key0"]) == size
 
 
-def test_a_commit_of_nothing_is_done_at_once() -> None:
+def test_empty_commit_is_done_at_once() -> None:
     assert ts.Transaction().commit_async().done()
 
 
@@ -337,7 +337,7 @@ def test_keys_in_memory_are_staged_and_committed_by_the_engine() -> None:
     assert (found, called, store.list().result()) == (b"1", [], [b"a"])
 
 
-def test_keys_are_staged_while_others_look_what_takes_part() -> None:
+def test_keys_are_staged_during_iteration() -> None:
     """Who looks holds the transaction, but the engine adds a store of keys in memory any time."""
     transaction = ts.Transaction(atomic=True)
     first, second = (
@@ -360,7 +360,7 @@ def test_keys_are_staged_while_others_look_what_takes_part() -> None:
         transaction.commit_sync()
 
 
-def test_a_transaction_that_nobody_ended_is_forgotten() -> None:
+def test_unreferenced_transaction_is_collected() -> None:
     store = ts.KvStore.open("memory://").result()
     transaction = ts.Transaction()
     store.with_transaction(transaction)["a"] = b"1"
@@ -371,7 +371,7 @@ def test_a_transaction_that_nobody_ended_is_forgotten() -> None:
     assert "a" not in store
 
 
-def test_who_asks_for_the_end_while_keys_are_committed_is_told() -> None:
+def test_future_during_commit_gets_result() -> None:
     store = ts.KvStore.open("memory://").result()
     futures: list[ts.Future[None]] = []
     current: list[ts.Transaction] = []
@@ -409,9 +409,7 @@ def test_who_asks_for_the_end_while_keys_are_committed_is_told() -> None:
         (1 << 14, "zstd", False),
     ],
 )
-def test_only_brief_commits_are_made_by_who_begins_them(
-    shard: int, codec: str | None, here: bool
-) -> None:
+def test_large_commit_runs_in_another_thread(shard: int, codec: str | None, here: bool) -> None:
     codecs = [{"name": codec}] if codec else []
     encoded = ts.CodecSpec({"driver": "zarr3", "codecs": [{"name": "bytes"}, *codecs]})
     spec = {"driver": "zarr3", "kvstore": "memory://"}

@@ -42,7 +42,7 @@ def records(field: str, **options: Any) -> ts.TensorStore:
     return ts.open(spec, **options).result()
 
 
-def test_fields_are_written_by_themselves() -> None:
+def test_write_of_field_keeps_other_fields() -> None:
     context = ts.Context()
     first = records("a", create=True, context=context)
     second = records("b", open=True, context=context)
@@ -73,7 +73,7 @@ def raw(**options: Any) -> ts.TensorStore:
     return ts.open(spec, **options).result()
 
 
-def test_bytes_inside_of_elements_are_written_by_themselves() -> None:
+def test_write_of_bytes_keeps_other_bytes() -> None:
     """Threads that write different bytes of the same elements lose nothing."""
     handle = raw(create=True)
     expected = np.empty((6, 8), "S1")
@@ -124,7 +124,7 @@ def test_any_bytes_inside_of_elements(data: st.DataObject) -> None:
     assert np.array_equal(handle.read().result().view("u1"), expected)
 
 
-def test_missing_parts_of_shards_are_told() -> None:
+def test_missing_subchunk_is_reported() -> None:
     inner = [{"name": "bytes", "configuration": {"endian": "little"}}]
     shards = {"name": "sharding_indexed", "configuration": {"chunk_shape": [2], "codecs": inner}}
     spec = {
@@ -168,7 +168,7 @@ def test_missing_parts_of_shards_are_told() -> None:
         [np.s_[:]],
     ],
 )
-def test_chunks_without_codecs_keep_what_others_wrote(
+def test_chunk_without_codecs_keeps_other_writers_elements(
     keys: list[Any], kind: str, fill: int
 ) -> None:
     """Whatever of a chunk was written: boxes, several of them, steps, and all inside the array."""
@@ -199,9 +199,7 @@ def test_chunks_without_codecs_keep_what_others_wrote(
 
 @pytest.mark.parametrize("options", [{}, {"atomic": True}, {"repeatable_read": True}])
 @pytest.mark.parametrize("shared", [False, True])
-def test_stores_of_others_that_contexts_remember_take_part(
-    options: dict[str, bool], shared: bool
-) -> None:
+def test_cached_user_stores_join_transaction(options: dict[str, bool], shared: bool) -> None:
     store: dict[str, bytes] = {}
     spec = {"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store}}
     context = ts.Context()
@@ -215,7 +213,7 @@ def test_stores_of_others_that_contexts_remember_take_part(
     assert store["c/0"] == b"\1\2\0"
 
 
-def test_what_was_written_is_seen_while_another_thread_lists_keys() -> None:
+def test_staged_elements_are_readable_during_list() -> None:
     """Chunks become keys then, and are seen until they are."""
     layout = ts.ChunkLayout(chunk_shape=[64])
     spec = {"driver": "zarr3", "kvstore": "memory://"}
@@ -248,7 +246,7 @@ def test_what_was_written_is_seen_while_another_thread_lists_keys() -> None:
 SHRUNK = {"chunk_layout": ts.ChunkLayout(chunk_shape=[4, 3]), "dtype": ts.int8}
 
 
-def begun(size: int = 20) -> tuple[ts.TensorStore, ts.Transaction, Any]:
+def start_all(size: int = 20) -> tuple[ts.TensorStore, ts.Transaction, Any]:
     """Return an array, a transaction, and its array as who begins to write now knows it."""
     made = ts.open(
         {"driver": "zarr3", "kvstore": "memory://"}, create=True, shape=[size, 3], **SHRUNK
@@ -258,8 +256,8 @@ def begun(size: int = 20) -> tuple[ts.TensorStore, ts.Transaction, Any]:
     return made, transaction, transaction._staging.array(made._driver.array)
 
 
-def test_what_is_written_outside_while_an_array_shrinks_is_gone() -> None:
-    made, transaction, before = begun()
+def test_write_outside_shrinking_array_is_dropped() -> None:
+    made, transaction, before = start_all()
     inside = made.with_transaction(transaction)
     shorter = inside.resize(exclusive_max=[10, None]).result()
     before[...] = 7  # it has begun before
@@ -274,9 +272,9 @@ def test_what_is_written_outside_while_an_array_shrinks_is_gone() -> None:
     assert made.kvstore.list().result() == [*chunks[:3], b"c/4/0", b"zarr.json"]
 
 
-def test_what_is_longer_again_takes_what_is_written() -> None:
+def test_regrown_array_accepts_writes() -> None:
     """By the transaction, by others along another axis, or as the document is another one."""
-    made, transaction, _ = begun()
+    made, transaction, _ = start_all()
     inside = made.with_transaction(transaction)
     document = inside.kvstore["zarr.json"]
     inside.resize(exclusive_max=[10, None]).result()
@@ -295,7 +293,7 @@ def test_what_is_longer_again_takes_what_is_written() -> None:
     assert again.kvstore.list().result() == [b"c/0/0", b"c/0/2", b"c/4/0", b"zarr.json"]
 
 
-def test_an_array_ends_where_it_was_said_though_another_one_is_replaced() -> None:
+def test_resize_holds_after_replacing_another_array() -> None:
     store = ts.KvStore.open("memory://").result()
     transaction = ts.Transaction()
 
@@ -318,7 +316,7 @@ def test_an_array_ends_where_it_was_said_though_another_one_is_replaced() -> Non
 
 def test_an_array_shrinks_while_threads_write() -> None:
     for _ in range(20):
-        made, transaction, _ = begun(400)
+        made, transaction, _ = start_all(400)
         inside, shrinking = made.with_transaction(transaction), threading.Event()
 
         def write(inside: Any = inside, shrunk: Any = shrinking) -> None:
@@ -337,7 +335,7 @@ def test_an_array_shrinks_while_threads_write() -> None:
         assert set(made.kvstore.list().result()) <= {b"c/0/0", b"zarr.json"}
 
 
-def test_keys_and_arrays_with_a_limit_of_their_own_are_one_place(tmp_path: Path) -> None:
+def test_limited_keys_and_arrays_share_a_location(tmp_path: Path) -> None:
     """How many chunks are decoded at a time is no other store."""
     context = ts.Context({"data_copy_concurrency": {"limit": 1}})
     place = f"{tmp_path.as_uri()}/"
@@ -355,9 +353,7 @@ def test_keys_and_arrays_with_a_limit_of_their_own_are_one_place(tmp_path: Path)
 
 
 @pytest.mark.parametrize("recheck", [True, False])
-def test_what_a_transaction_has_read_is_as_old_as_its_handle_allows(
-    recheck: bool, tmp_path: Path
-) -> None:
+def test_transaction_reads_respect_staleness_bound(recheck: bool, tmp_path: Path) -> None:
     """Each for itself, though they share what is remembered."""
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     how = {"create": True, "dtype": ts.uint8, "shape": [4]}
@@ -375,7 +371,7 @@ def test_what_a_transaction_has_read_is_as_old_as_its_handle_allows(
 
 @pytest.mark.parametrize("limit", [None, 10**6])
 @pytest.mark.parametrize("recheck", ["open", True, "time"])
-def test_what_a_small_cache_knew_is_as_old_as_it_is_there(
+def test_small_cache_respects_staleness_bound(
     limit: int | None, recheck: Any, tmp_path: Path
 ) -> None:
     """It is remembered by the transaction, which another handle asks that wants what is new."""
@@ -395,7 +391,7 @@ def test_what_a_small_cache_knew_is_as_old_as_it_is_there(
     transaction.abort()
 
 
-def test_a_cached_chunk_that_others_have_changed_is_a_conflict_once(tmp_path: Path) -> None:
+def test_changed_cached_chunk_conflicts_once(tmp_path: Path) -> None:
     """Where reads have to repeat; then it is read anew."""
     context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "recheck_cached_data": False}
@@ -427,7 +423,7 @@ def _stored(array: Any) -> Any:
 
 
 @pytest.mark.parametrize(("look", "last"), [(_read, 20), (_stored, True)])
-def test_a_read_that_cannot_be_repeated_is_a_conflict_once(
+def test_unrepeatable_read_conflicts_once(
     look: Callable[[Any], Any], last: Any, tmp_path: Path
 ) -> None:
     """What a cache knew is another state than the transaction has read; nobody aborts it."""
@@ -468,7 +464,7 @@ def test_handles_keep_no_transactions(tmp_path: Path, ended: bool) -> None:
     assert handle.read().result().tolist() == ([1, 1, 0, 0] if ended else [0] * 4)
 
 
-def test_what_an_array_has_written_is_not_lost_where_its_chunk_is_changed_as_a_key(
+def test_staged_elements_survive_change_of_chunk_key(
     tmp_path: Path,
 ) -> None:
     """By a function, which is not called again with what others have stored."""
@@ -486,7 +482,7 @@ def test_what_an_array_has_written_is_not_lost_where_its_chunk_is_changed_as_a_k
     assert handle.read().result().tolist() == [5, 1, 1, 1]
 
 
-def test_elements_are_written_over_what_is_made_of_what_others_store_in_a_key(
+def test_elements_overwrite_conditional_key_change(
     tmp_path: Path,
 ) -> None:
     """The function is called again, and the rest of the chunk is what it makes then."""
@@ -505,9 +501,7 @@ def test_elements_are_written_over_what_is_made_of_what_others_store_in_a_key(
 
 @pytest.mark.parametrize("removed", ["key", "range"])
 @pytest.mark.parametrize("where", ["memory", "file"])
-def test_elements_are_written_over_what_keys_were_made_in_a_transaction(
-    removed: str, where: str, tmp_path: Path
-) -> None:
+def test_elements_overwrite_keys_of_transaction(removed: str, where: str, tmp_path: Path) -> None:
     """Whatever others have stored there."""
     spec = {"driver": "zarr3", "kvstore": {"driver": where, "path": f"{tmp_path}/"}}
     layout = ts.ChunkLayout(chunk_shape=[2])

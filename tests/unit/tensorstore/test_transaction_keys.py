@@ -30,7 +30,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> ts.KvStore:
     return ts.KvStore.open(specs[request.param]).result()
 
 
-def test_what_is_written_after_its_range_was_removed_is_stored(store: ts.KvStore) -> None:
+def test_write_after_delete_range_is_stored(store: ts.KvStore) -> None:
     store["a"], store["b"] = b"1", b"2"
     with ts.Transaction() as transaction:
         inside = store.with_transaction(transaction)
@@ -40,7 +40,7 @@ def test_what_is_written_after_its_range_was_removed_is_stored(store: ts.KvStore
     assert {key: store[key] for key in store.list().result()} == {b"b": b"new", b"c": b"3"}
 
 
-def test_what_is_written_again_is_not_removed_with_its_range_before(tmp_path: Path) -> None:
+def test_rewrite_after_delete_range_is_not_removed(tmp_path: Path) -> None:
     counting = CountingStore(LocalStore(tmp_path))
     store = ts.KvStore.open({"driver": "tessarr", "store": counting}).result()
     store["a"], store["b"] = b"1", b"2"
@@ -53,7 +53,7 @@ def test_what_is_written_again_is_not_removed_with_its_range_before(tmp_path: Pa
     assert counting.counts()["updates"] - before == 2
 
 
-def test_changes_are_seen_inside_only(store: ts.KvStore) -> None:
+def test_staged_changes_are_invisible_outside(store: ts.KvStore) -> None:
     store["a"], store["b/x"], store["b/y"] = b"1", b"2", b"3"
     transaction = ts.Transaction()
     inside = store.with_transaction(transaction)
@@ -69,7 +69,7 @@ def test_changes_are_seen_inside_only(store: ts.KvStore) -> None:
     assert store["a"] == b"new"
 
 
-def test_what_is_aborted_never_happens(store: ts.KvStore) -> None:
+def test_aborted_changes_are_not_stored(store: ts.KvStore) -> None:
     store["a"] = b"1"
     transaction = ts.Transaction()
     inside = store.with_transaction(transaction)
@@ -89,7 +89,7 @@ def test_what_is_aborted_never_happens(store: ts.KvStore) -> None:
         transaction.commit_sync()
 
 
-def test_a_committed_one_is_over(store: ts.KvStore) -> None:
+def test_committed_transaction_refuses_operations(store: ts.KvStore) -> None:
     transaction = ts.Transaction()
     inside = store.with_transaction(transaction)
     inside["a"] = b"1"
@@ -123,7 +123,7 @@ def test_blocks_commit_or_abort(store: ts.KvStore) -> None:
     assert store["a"] == b"3"
 
 
-def test_reads_that_must_repeat(store: ts.KvStore) -> None:
+def test_repeatable_reads_without_changes_commit(store: ts.KvStore) -> None:
     store["a"] = b"1"
     for key, change in (("a", b"2"), ("absent", b"2")):
         transaction = ts.Transaction(repeatable_read=True)
@@ -147,7 +147,7 @@ def test_reads_that_must_repeat(store: ts.KvStore) -> None:
 
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize(("before", "after"), [(b"1", b"2"), (b"1", None), (None, b"2")])
-def test_reads_that_do_not_repeat_are_refused(
+def test_repeatable_read_with_changed_key_conflicts(
     store: ts.KvStore, before: bytes | None, after: bytes | None, *, again: bool
 ) -> None:
     store.write("a", before).result()
@@ -180,7 +180,7 @@ def test_conditions_are_checked_again(store: ts.KvStore) -> None:
     assert store["a"] == b"3"
 
 
-def test_where_a_condition_is_not_met_in_the_end_nothing_is_changed(store: ts.KvStore) -> None:
+def test_unmet_condition_at_commit_changes_nothing(store: ts.KvStore) -> None:
     generation = store.write("b", b"1").result().generation
     transaction = ts.Transaction()
     inside = store.with_transaction(transaction)
@@ -192,7 +192,7 @@ def test_where_a_condition_is_not_met_in_the_end_nothing_is_changed(store: ts.Kv
     assert (store.list().result(), store["b"]) == ([b"b"], b"3")
 
 
-def test_a_condition_has_to_be_met_in_the_end_only(store: ts.KvStore) -> None:
+def test_condition_is_checked_at_commit(store: ts.KvStore) -> None:
     missing = store.read("a").result().stamp.generation
     store["a"] = b"others"
     with ts.Transaction() as transaction:
@@ -212,7 +212,7 @@ def test_a_condition_has_to_be_met_in_the_end_only(store: ts.KvStore) -> None:
     ],
     ids=["", "written", "removed", "removed as one of a range"],
 )
-def test_a_condition_that_does_not_hold_ends_the_transaction(
+def test_unmet_condition_aborts_transaction(
     store: ts.KvStore, later: Callable[[ts.KvStore], object], repeatable: bool
 ) -> None:
     """Whatever follows: of a change that was decided on an old value, nothing is made."""
@@ -229,7 +229,7 @@ def test_a_condition_that_does_not_hold_ends_the_transaction(
     assert (store["a"], "b" in store) == (b"2", False)
 
 
-def test_conditions_hold_though_the_key_is_deleted_with_others(store: ts.KvStore) -> None:
+def test_condition_of_key_deleted_in_range_holds(store: ts.KvStore) -> None:
     store["a"] = b"0"
     transaction = ts.Transaction()
     staged = store.with_transaction(transaction)
@@ -242,7 +242,7 @@ def test_conditions_hold_though_the_key_is_deleted_with_others(store: ts.KvStore
 
 
 @pytest.mark.parametrize("atomic", [False, True])
-def test_a_commit_in_memory_that_is_refused_changes_nothing(atomic: bool) -> None:
+def test_refused_commit_in_memory_changes_nothing(atomic: bool) -> None:
     """Keys before the one that is refused, and ranges, stay, too."""
     store = ts.KvStore.open("memory://").result()
     for key in ("a", "b", "z"):
@@ -263,7 +263,7 @@ def test_a_commit_in_memory_that_is_refused_changes_nothing(atomic: bool) -> Non
     }
 
 
-def test_ranges_are_deleted_in_the_end(store: ts.KvStore) -> None:
+def test_delete_range_applies_at_commit(store: ts.KvStore) -> None:
     store["d/a"], store["d/b"], store["e"] = b"1", b"2", b"3"
     transaction = ts.Transaction()
     inside = store.with_transaction(transaction)
@@ -276,7 +276,7 @@ def test_ranges_are_deleted_in_the_end(store: ts.KvStore) -> None:
     assert store.list().result() == [b"d/c", b"e"]
 
 
-def test_several_keys_at_once(tmp_path: Path) -> None:
+def test_atomic_commit_of_several_keys(tmp_path: Path) -> None:
     for place in (MemoryStore(), SQLiteStore(tmp_path / "a.sqlite")):
         store = ts.KvStore.open(place).result()
         store["gone"] = b"1"
@@ -296,7 +296,7 @@ def test_several_keys_at_once(tmp_path: Path) -> None:
         assert (store["a"], "c" in store) == (b"1", False)
 
 
-def test_what_cannot_be_done_at_once_is_not_done(tmp_path: Path) -> None:
+def test_atomic_commit_of_several_files_is_refused(tmp_path: Path) -> None:
     store = ts.KvStore.open(f"file://{tmp_path}/").result()
     transaction = ts.Transaction(atomic=True)
     inside = store.with_transaction(transaction)
@@ -317,7 +317,7 @@ def test_what_cannot_be_done_at_once_is_not_done(tmp_path: Path) -> None:
     assert "b" not in other
 
 
-def test_atomic_commits_never_show_a_half() -> None:
+def test_atomic_commit_is_never_partly_visible() -> None:
     place = MemoryStore({"a": b"0", "b": b"0"})
     store = ts.KvStore.open(place).result()
     stop = threading.Event()
@@ -362,7 +362,7 @@ def test_counters_lose_nothing() -> None:
     assert (store["a"], store["b"]) == (b"160", b"160")
 
 
-def test_it_is_not_pickled_with_a_store() -> None:
+def test_store_in_transaction_is_not_pickled() -> None:
     store = ts.KvStore.open("memory://").result()
     with pytest.raises(ValueError, match="transaction"):
         pickle.dumps(store.with_transaction(ts.Transaction()))
@@ -396,7 +396,7 @@ class Denying:
 
 
 @pytest.mark.parametrize("denials", [3, 1000])
-def test_what_a_store_denies_without_a_reason_is_not_tried_for_ever(denials: int) -> None:
+def test_commit_to_denying_store_ends(denials: int) -> None:
     denying = Denying(denials)
     store = ts.KvStore.open({"driver": "tessarr", "store": denying}).result()
     transaction = ts.Transaction(atomic=True)

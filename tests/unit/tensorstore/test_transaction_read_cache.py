@@ -21,7 +21,7 @@ MEMBERS: dict[str, Any] = {
 @pytest.mark.parametrize("members", MEMBERS.values(), ids=MEMBERS)
 @pytest.mark.parametrize("pool", [0, 10**6])
 @pytest.mark.parametrize("where", ["memory", "file"])
-def test_what_others_wrote_since_stays(
+def test_other_writers_elements_stay(
     members: dict[str, Any], pool: int, where: str, tmp_path: Path
 ) -> None:
     path = f"{tmp_path}/" if where == "file" else "a/"
@@ -39,7 +39,7 @@ def test_what_others_wrote_since_stays(
     assert array.read().result().tolist() == [1, 1, 2, 1, 1, 5, 6, 1]
 
 
-def test_what_was_read_as_soon_as_it_was_written_is_no_conflict_later(tmp_path: Path) -> None:
+def test_read_of_fresh_write_is_not_a_conflict(tmp_path: Path) -> None:
     """A young file has no version yet, so that its bytes are remembered; later it has one."""
     spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/", "schema": MEMBERS["chunks"]}
     array = ts.open(spec, create=True, dtype=ts.uint8, shape=[8]).result()
@@ -52,7 +52,7 @@ def test_what_was_read_as_soon_as_it_was_written_is_no_conflict_later(tmp_path: 
     assert array.read().result().tolist() == [1, 1, 2, 1, 1, 1, 1, 1]
 
 
-def test_what_another_transaction_looks_at_again_is_no_conflict(tmp_path: Path) -> None:
+def test_reread_by_another_transaction_is_not_a_conflict(tmp_path: Path) -> None:
     """What was written has a version, which it is known by until the young file is read again."""
     context = ts.Context()
     spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/"}

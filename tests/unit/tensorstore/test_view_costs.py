@@ -49,7 +49,7 @@ ACTS: dict[str, tuple[Callable[[], object], int]] = {
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_an_act_is_one_call_of_the_engine(name: str) -> None:
+def test_operation_is_one_engine_call(name: str) -> None:
     """Composing makes no values between the steps: a handful of calls, and one of the engine."""
     act, most = ACTS[name]
     python, native = calls(act)
@@ -72,14 +72,14 @@ NAMED: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_what_has_a_name_is_the_engines(name: str) -> None:
+def test_named_types_are_the_engines(name: str) -> None:
     """What is called in Python is this function, and what gives the brackets."""
     python, native = calls(NAMED[name])
     assert python.total() <= 2, python
     assert native.total() == 0, native
 
 
-def test_what_is_made_of_a_derived_class_is_not_of_it() -> None:
+def test_views_of_subclass_have_base_class() -> None:
     class Derived(ts.IndexTransform):
         pass
 
@@ -92,7 +92,7 @@ def test_what_is_made_of_a_derived_class_is_not_of_it() -> None:
 
 
 @pytest.mark.parametrize("how", [ts.concat, ts.stack, ts.overlay])
-def test_putting_layers_together_costs_little(how: Any) -> None:
+def test_combining_layers_is_cheap(how: Any) -> None:
     def total(count: int) -> int:
         layers = [ts.array([1, 2]) for _ in range(count)]
         axis = () if how is ts.overlay else (0,)
@@ -129,7 +129,7 @@ def test_a_read_lowers_its_view_once() -> None:
 
 
 @pytest.mark.parametrize("key", [(5, 5), (slice(3, 8), 7), (slice(None, None, 3), slice(2, 8))])
-def test_what_stands_behind_blocks_is_one_call_of_the_engine(key: Any) -> None:
+def test_downsample_read_is_one_engine_call(key: Any) -> None:
     view = ts.downsample(ts.array(np.arange(600).reshape(20, 30)), [2, 3], "mean")
     store = view[:8, :10][key]
     python, native = calls(lambda: store.read().result())
@@ -155,7 +155,7 @@ def test_chunks_in_a_cache_are_copied_by_one_call(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("how", ["overlay", "concat", "stack"])
-def test_layers_are_made_with_a_call_for_each(how: str) -> None:
+def test_stack_needs_one_call_for_each_layer(how: str) -> None:
     layers = [ts.array(np.zeros((2, 3))) for _ in range(20)]
     options: dict[str, Any] = {} if how == "overlay" else {"axis": 0}
     python, native = calls(lambda: getattr(ts, how)(layers, **options))
@@ -178,7 +178,7 @@ def test_layers_in_folders_take_few_calls_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])
-def test_a_resize_finds_out_nothing_anew(name: str) -> None:
+def test_resize_derives_nothing_again(name: str) -> None:
     spec = {"driver": name, "kvstore": "memory://"}
     driver: Any = ts.open(spec, create=True, dtype=ts.uint16, shape=[1, 100]).result()._driver
     lengths = iter(range(200, 900))
@@ -201,7 +201,7 @@ def test_a_resize_finds_out_nothing_anew(name: str) -> None:
     assert driver.domain.shape == (next(lengths) - 1, 100)
 
 
-def test_what_waits_for_no_disk_is_done_at_once(tmp_path: Path) -> None:
+def test_operation_without_io_is_done_at_once(tmp_path: Path) -> None:
     spec = {
         "driver": "zarr3",
         "kvstore": {"driver": "file", "path": f"{tmp_path}/a/"},
@@ -214,21 +214,21 @@ def test_what_waits_for_no_disk_is_done_at_once(tmp_path: Path) -> None:
     assert (tmp_path / "a/c/0/0").is_file()
 
 
-def opened(at: str, **kind: Any) -> ts.TensorStore:
+def open_handle(at: str, **kind: Any) -> ts.TensorStore:
     spec = {"driver": "zarr3", "kvstore": f"memory://{at}"}
     return ts.open(spec, create=True, dtype=ts.uint16, **kind).result()
 
 
-STORE = opened("a/", shape=[100, 100], chunk_layout=ts.ChunkLayout(chunk_shape=[10, 20]))
+STORE = open_handle("a/", shape=[100, 100], chunk_layout=ts.ChunkLayout(chunk_shape=[10, 20]))
 PART = STORE[5:50:3, 20:]
 
 
-def test_what_reads_a_pickle_looks_up_few_names() -> None:
+def test_unpickling_imports_few_names() -> None:
     steps = [step.name for step, *_ in pickletools.genops(pickle.dumps(STORE))]
     assert steps.count("STACK_GLOBAL") <= 2, steps  # what opens it, and its context
 
 
-def test_the_layout_of_a_view_is_found_when_it_is_looked_at() -> None:
+def test_view_layout_is_lazy() -> None:
     _, native = calls(lambda: STORE[5:50:3, 20:].schema)
     assert native["View.carried"] == 0, native
     _, native = calls(lambda: STORE[5:50:3, 20:].chunk_layout.read_chunk.shape)
@@ -236,7 +236,7 @@ def test_the_layout_of_a_view_is_found_when_it_is_looked_at() -> None:
     assert not hasattr(PART.chunk_layout._constraints, "other")
 
 
-def test_the_layout_of_a_view_is_found_once() -> None:
+def test_view_layout_is_computed_once() -> None:
     """A handle keeps it for its chunk layouts and schemas, whoever changes one of these."""
     part = STORE[5:50:3, 20:]
     _, native = calls(lambda: (part.chunk_layout.grid_origin, part.schema.chunk_layout.rank))
@@ -245,7 +245,7 @@ def test_the_layout_of_a_view_is_found_once() -> None:
     assert part.schema.chunk_layout.read_chunk.elements is None
 
 
-def test_what_is_changed_is_told_unchanged() -> None:
+def test_returned_values_are_copies() -> None:
     told = STORE.spec().to_json()
     expected = repr(told)
     told["metadata"]["codecs"].clear()
@@ -275,7 +275,7 @@ def test_each_key_value_store_of_a_handle_is_a_new_one() -> None:
     transaction.abort()
 
 
-def test_handles_that_know_of_each_other_are_garbage() -> None:
+def test_linked_handles_are_garbage_collected() -> None:
     def made() -> weakref.ref[ts.TensorStore]:
         known: list[object] = []
         handle = ts.virtual_chunked(lambda *_: known, dtype=ts.uint8, shape=[3])
@@ -287,8 +287,8 @@ def test_handles_that_know_of_each_other_are_garbage() -> None:
     assert found() is None
 
 
-def test_a_resize_changes_what_is_told() -> None:
-    store = opened("b/", shape=[4])
+def test_resize_changes_spec() -> None:
+    store = open_handle("b/", shape=[4])
     assert store.spec().to_json()["metadata"]["shape"] == [4]
     larger = store.resize(exclusive_max=[6]).result()
     assert larger.spec().to_json()["metadata"]["shape"] == [6]

@@ -65,7 +65,7 @@ def test_parts_of_one_chunk_are_written_one_after_another(view: ts.TensorStore) 
 
 
 @pytest.mark.slow
-def test_threads_that_wait_for_functions_let_others_work(view: ts.TensorStore) -> None:
+def test_blocked_functions_do_not_block_other_threads(view: ts.TensorStore) -> None:
     """Many copies and transactions, which wait for functions in threads, come to their end."""
     values = np.arange(8 * COUNT, dtype="u2").reshape(COUNT, 8)
     view.write(values).result(LONGEST_S)
@@ -84,7 +84,7 @@ def test_threads_that_wait_for_functions_let_others_work(view: ts.TensorStore) -
     assert np.array_equal(view.read().result(LONGEST_S), values)
 
 
-def test_a_failure_lets_others_have_their_turn(view: ts.TensorStore) -> None:
+def test_failed_function_unblocks_others(view: ts.TensorStore) -> None:
     """What waits for the end of a change that fails is begun all the same."""
     failing, begun = iter([True]), threading.Event()
 
@@ -113,7 +113,7 @@ def test_a_failure_lets_others_have_their_turn(view: ts.TensorStore) -> None:
 
 
 @pytest.mark.slow
-def test_a_program_ends_though_a_function_does_not() -> None:
+def test_program_ends_despite_blocked_function() -> None:
     """What nobody will ever tell the end of is not waited for in the end."""
     program = """
 import tessarr.tensorstore as ts

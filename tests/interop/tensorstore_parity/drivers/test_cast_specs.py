@@ -12,7 +12,7 @@ import pytest
 import tessarr.tensorstore as ours
 from interop.tensorstore_parity.random_views import outcome
 
-theirs = pytest.importorskip("tensorstore", reason="what is told of casts is compared with it")
+theirs = pytest.importorskip("tensorstore", reason="casts are compared with it")
 
 STATED: list[dict[str, Any]] = [
     {},
@@ -49,7 +49,7 @@ def _nested(dice: Random) -> dict[str, Any]:
     return spec
 
 
-def _told(spec: Any) -> list[Any]:
+def _describe(spec: Any) -> list[Any]:
     return [
         outcome(spec.to_json),
         outcome(lambda: spec.to_json(include_defaults=True)),
@@ -59,20 +59,24 @@ def _told(spec: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("number", range(150))
-def test_what_casts_of_casts_tell(number: int) -> None:
+def test_specs_of_nested_casts(number: int) -> None:
     dice = Random(number)
     given, update = _nested(dice), dice.choice(UPDATES)
     acts = dice.choices(list(ACTS), k=dice.randrange(3))
 
-    def told(ts: Any) -> Any:
+    def describe(ts: Any) -> Any:
         spec = _updated(ts.Spec(given), **update)
-        found = _told(spec)
+        found = _describe(spec)
         for act in acts:
             spec = ACTS[act](ts, spec)
-            found.append(_told(spec))
+            found.append(_describe(spec))
         return found
 
-    assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs)), (given, update, acts)
+    assert outcome(lambda: describe(ours)) == outcome(lambda: describe(theirs)), (
+        given,
+        update,
+        acts,
+    )
 
 
 @pytest.mark.parametrize("beside", [True, False])
@@ -86,14 +90,14 @@ def test_fill_values_of_specs(kind: str | None, fill: Any, target: str, *, besid
     if kind is not None:
         (schema if beside else base)["dtype"] = kind
 
-    def told(ts: Any) -> Any:
+    def describe(ts: Any) -> Any:
         found = ts.Spec({"driver": "cast", "dtype": target, "base": base}).fill_value
         return None if found is None else (found.dtype, repr(found.tolist()))
 
-    assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs))
+    assert outcome(lambda: describe(ours)) == outcome(lambda: describe(theirs))
 
 
-def test_numbers_that_are_no_text() -> None:
+def test_numbers_do_not_cast_to_text() -> None:
     for kind in ("string", "ustring"):
         base = {"driver": "zarr3", "dtype": kind, "schema": {"fill_value": 7}}
         for target, expected in (("json", 7), ("string", ValueError), ("ustring", ValueError)):
@@ -102,7 +106,7 @@ def test_numbers_that_are_no_text() -> None:
 
 
 @pytest.mark.parametrize("value", ["np.zeros((0, 5), 'i1')", "3", "np.zeros((1, 5), 'i1')[:0]"])
-def test_nothing_is_written_to_a_view_without_elements(value: str) -> None:
+def test_write_to_empty_view_writes_nothing(value: str) -> None:
     for package in (ours, theirs):
         view = package.cast(package.array(np.zeros((5, 5), "i4")), "int8")[0:0]
         view.write(eval(value)).result()

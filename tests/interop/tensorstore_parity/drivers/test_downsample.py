@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
-from interop.tensorstore_parity.random_views import Keys, outcome, same, some_view, viewed
+from interop.tensorstore_parity.random_views import Keys, apply_views, outcome, same, some_view
 from sampling import seeds
 from tessarr.errors import ArgumentError
 
@@ -70,7 +70,7 @@ def test_random_views(seed: int) -> None:
     assert here.mode == there.mode
     acts = some_view(Keys(seed), here) if here.size else []
     whole = theirs.array(there.read().result()).translate_to[there.origin]
-    one, two = viewed(here, ts, acts), viewed(whole, theirs, acts)
+    one, two = apply_views(here, ts, acts), apply_views(whole, theirs, acts)
     found = outcome(lambda: one.read().result()), outcome(lambda: two.read().result())
     assert same(*found), (name, method, factors, acts, values, *found)
 
@@ -144,7 +144,7 @@ def test_floats_of_8_bits() -> None:
     ],
     ids=repr,
 )
-def test_what_is_refused(arguments: Any) -> None:
+def test_refused_arguments(arguments: Any) -> None:
     here = outcome(lambda: ts.downsample(ts.array([1, 2]), *arguments))
     there = outcome(lambda: theirs.downsample(theirs.array([1, 2]), *arguments))
     assert here is there or {here, there} == {ValueError, TypeError}
@@ -152,7 +152,7 @@ def test_what_is_refused(arguments: Any) -> None:
 
 @pytest.mark.parametrize("shape", [(1,), (1, 1), (1, 3)])
 @pytest.mark.parametrize("method", ["stride", "mean"])
-def test_dimensions_of_one_position_are_told(shape: tuple[int, ...], method: Any) -> None:
+def test_spec_has_dimensions_of_length_1(shape: tuple[int, ...], method: Any) -> None:
     """In specs and pickles; TensorStore refuses both."""
     of = ts.array(np.full(shape, 7.0))
     view = ts.downsample(of, [2] * len(shape), method)
@@ -172,14 +172,14 @@ def test_dimensions_of_one_position_are_told(shape: tuple[int, ...], method: Any
     assert pickle.loads(pickle.dumps(twice)).read().result().ravel()[0] == 7
 
 
-def test_it_cannot_be_written() -> None:
+def test_downsampled_view_is_read_only() -> None:
     view = ts.downsample(ts.array([1, 2]), [2], "mean")
     assert view.mode == "r"
     with pytest.raises(ValueError, match="reading only"):
         view[...] = 1
 
 
-def test_points_that_are_far_apart_are_read_by_themselves() -> None:
+def test_distant_points_are_read_separately() -> None:
     values = np.arange(90000, dtype="i8").reshape(300, 300)
     view = ts.downsample(ts.array(values)[1:299, :], [4, 3], "mean")
     places = np.random.default_rng(1).integers(0, 75, (2, 40))
@@ -196,14 +196,14 @@ def test_many_bytes_are_read_slab_by_slab(monkeypatch: pytest.MonkeyPatch) -> No
     assert np.array_equal(view.read().result(), expected)
 
 
-def test_positions_beyond_the_bounds_are_refused_when_they_are_read() -> None:
+def test_read_beyond_bounds_is_refused() -> None:
     base = ts.array(np.arange(8)).mark_bounds_implicit[True]
     view = ts.downsample(base, [2], "max")[1:99]
     with pytest.raises(ArgumentError, match="outside of"):
         view.read().result()
 
 
-def test_positions_without_end_or_beyond_all_indices_are_refused() -> None:
+def test_infinite_or_invalid_positions_are_refused() -> None:
     for package in (ts, theirs):
         view = package.downsample(package.array(np.arange(9)), [2], "stride")
         everywhere = package.IndexTransform(input_rank=1, output=[package.OutputIndexMap(0)])
@@ -223,23 +223,23 @@ def test_positions_without_end_or_beyond_all_indices_are_refused() -> None:
     "key",
     ["[3]", "[:, -1:]", "[:, :3]", "[:, [0, 1]]", "[:, [0, 4]]", ".translate_by[9, 9]", "[2:9]"],
 )
-def test_what_is_behind_blocks_that_are_none(key: str, marked: str, method: str) -> None:
+def test_base_of_missing_blocks(key: str, marked: str, method: str) -> None:
     """Nothing is, but single elements are not looked at before they are read."""
 
-    def told(package: Any) -> Any:
+    def describe(package: Any) -> Any:
         values = np.arange(20, dtype="i4").reshape(4, 5)
         base = eval(f"values{marked}", {"values": package.array(values)})
         store = package.downsample(base, [1, 2], method)
         views = [eval(f"view{key}", {"view": one}) for one in (store, store.spec())]
         return [outcome(lambda view=view: str(view.base.domain)) for view in views]
 
-    assert outcome(lambda: told(ts)) == outcome(lambda: told(theirs))
+    assert outcome(lambda: describe(ts)) == outcome(lambda: describe(theirs))
 
 
 @pytest.mark.parametrize("key", ["", ".translate_by[1]", ".translate_by[-4]", "[2:]", "[:3]"])
 @pytest.mark.parametrize("upper", ["+inf", ["+inf"], 100])
 @pytest.mark.parametrize("lower", ["-inf", ["-inf"], 0, -5])
-def test_what_is_behind_blocks_without_end(lower: Any, upper: Any, key: str) -> None:
+def test_base_of_infinite_blocks(lower: Any, upper: Any, key: str) -> None:
     domain = {"inclusive_min": [lower], "exclusive_max": [upper]}
     base = {"driver": "zarr3", "kvstore": "memory://", "schema": {"domain": domain}}
     given = {
@@ -249,10 +249,10 @@ def test_what_is_behind_blocks_without_end(lower: Any, upper: Any, key: str) -> 
         "downsample_method": "mean",
     }
 
-    def told(package: Any) -> Any:
+    def describe(package: Any) -> Any:
         return eval(f"spec{key}", {"spec": package.Spec(given)}).base.to_json()
 
-    assert outcome(lambda: told(ts)) == outcome(lambda: told(theirs))
+    assert outcome(lambda: describe(ts)) == outcome(lambda: describe(theirs))
 
 
 @pytest.mark.parametrize("factors", [[1, 1], [1, 2], [2, 1]])
@@ -265,7 +265,7 @@ def test_what_is_behind_blocks_without_end(lower: Any, upper: Any, key: str) -> 
 def test_new_dimensions_have_any_position(
     kind: str, key: str, method: str, factors: list[int]
 ) -> None:
-    def told(package: Any) -> Any:
+    def describe(package: Any) -> Any:
         values = np.arange(4, dtype="i4")
         if kind == "array":
             base = package.array(values)
@@ -276,10 +276,10 @@ def test_new_dimensions_have_any_position(
         store = package.downsample(base[package.newaxis], factors, method)
         return eval(f"store{key}", {"store": store}).read().result().tolist()
 
-    assert outcome(lambda: told(ts)) == outcome(lambda: told(theirs))
+    assert outcome(lambda: describe(ts)) == outcome(lambda: describe(theirs))
 
 
-def test_what_is_stored_of_positions_outside_is_told_by_the_future() -> None:
+def test_statistics_outside_fail_the_future() -> None:
     for package in (ts, theirs):
         view: Any = package.downsample(package.array(np.zeros((2, 3))), [3, 2], "min")[[0, 5]]
         with pytest.raises(ValueError, match=r"^OUT_OF_RANGE: "):

@@ -117,7 +117,7 @@ def test_writers_of_one_document_lose_nothing() -> None:
 @pytest.mark.parametrize("driver", ["json", "auto", "zarr3", "zarr"])
 @pytest.mark.parametrize("kvstore", [None, "", "a", "a/"])
 @pytest.mark.parametrize("path", [None, "", "x", "/x", "x/", "../x", 5])
-def test_a_path_below_the_place(driver: str, kvstore: str | None, path: Any) -> None:
+def test_path_below_kvstore(driver: str, kvstore: str | None, path: Any) -> None:
     """A spec may have its path beside the place: it is below that of the place."""
     spec: dict[str, Any] = {"driver": driver}
     if kvstore is not None:
@@ -130,7 +130,7 @@ def test_a_path_below_the_place(driver: str, kvstore: str | None, path: Any) -> 
 
 @pytest.mark.parametrize("package", [ts, theirs], ids=["ours", "theirs"])
 @pytest.mark.parametrize(("value", "kept"), [(5, True), (6, False), (True, False)])
-def test_what_is_there_is_not_written_again(package: Any, value: Any, kept: bool) -> None:
+def test_equal_value_is_not_written(package: Any, value: Any, kept: bool) -> None:
     """A part of a document that has the value leaves the document as it is."""
     document = Document(package, b'{"a": 5}')
     before = document.store.read("x.json").result().stamp.generation
@@ -140,11 +140,11 @@ def test_what_is_there_is_not_written_again(package: Any, value: Any, kept: bool
 
 @pytest.mark.parametrize("kind", ["memory", "file"])
 @pytest.mark.parametrize("recheck", [None, "open", True, False, 5])
-def test_a_document_is_kept_while_it_is_open(kind: str, recheck: Any, tmp_path: Path) -> None:
+def test_document_is_cached_while_open(kind: str, recheck: Any, tmp_path: Path) -> None:
     """All that have it open in one context see the same, as new as the strictest asked for."""
     steps = random.Random(f"{kind}{recheck}").choices(KEEPING, k=60)
 
-    def told(package: Any) -> list[Any]:
+    def describe(package: Any) -> list[Any]:
         context = package.Context()
         place = {"driver": "memory"}
         if kind == "file":
@@ -178,7 +178,7 @@ def test_a_document_is_kept_while_it_is_open(kind: str, recheck: Any, tmp_path: 
                 seen.append([outcome(lambda one=one: one.read().result()) for one in handles])
         return seen
 
-    assert told(ts) == told(theirs)
+    assert describe(ts) == describe(theirs)
 
 
 class Held(dict[str, bytes]):
@@ -202,7 +202,7 @@ class Held(dict[str, bytes]):
 
 
 @pytest.mark.parametrize("committed", [False, True])
-def test_a_read_that_ends_after_a_write_is_not_kept(committed: bool) -> None:
+def test_read_ending_after_write_is_not_cached(committed: bool) -> None:
     held = Held({"x": b'{"a": 1}'})
     handle = held.open()
     held.may.clear()
@@ -218,7 +218,7 @@ def test_a_read_that_ends_after_a_write_is_not_kept(committed: bool) -> None:
     assert handle.read().result().item() == 2
 
 
-def test_of_writes_at_once_the_one_is_seen_that_is_stored() -> None:
+def test_concurrent_writes_show_the_stored_one() -> None:
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -232,7 +232,7 @@ def test_of_writes_at_once_the_one_is_seen_that_is_stored() -> None:
         sys.setswitchinterval(interval)
 
 
-def test_errors_tell_where_a_document_is_that_has_no_url() -> None:
+def test_error_has_location_without_url() -> None:
     with pytest.raises(NotFoundError, match="'x' has no member 'a'"):
         Held({"x": b"{}"}).open().read().result()
 
@@ -240,8 +240,8 @@ def test_errors_tell_where_a_document_is_that_has_no_url() -> None:
 @pytest.mark.parametrize(
     ("known", "changing"), [(False, False), (True, False), (False, True)]
 )  # what is known is read anew in a transaction here
-def test_a_document_that_has_to_be_read_waits_for_its_batch(known: bool, changing: bool) -> None:
-    def told(package: Any) -> Any:
+def test_stale_document_read_waits_for_batch(known: bool, changing: bool) -> None:
+    def describe(package: Any) -> Any:
         handle = Document(package).open("/c")
         if known:
             handle.read().result()
@@ -257,7 +257,7 @@ def test_a_document_that_has_to_be_read_waits_for_its_batch(known: bool, changin
         batch.submit()
         return waits, future.result().item()
 
-    assert told(ts) == told(theirs)
+    assert describe(ts) == describe(theirs)
 
 
 KEEPING = [*["open"] * 2, *["read"] * 3, *["store"] * 2, "close", "remove", "write", "commit"]
@@ -274,27 +274,27 @@ CONTEXTS: list[Any] = [
 
 @pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize("inside", [False, True])
-def test_defaults_of_a_context_are_told_with_those_of_the_spec(context: Any, inside: bool) -> None:
+def test_json_includes_context_defaults(context: Any, inside: bool) -> None:
     kvstore: Any = {"driver": "file", "path": "/a/", "context": context}
     spec: Any = {"driver": "json", "kvstore": kvstore, "context": context}
     if inside:
         spec = {"driver": "cast", "base": spec, "dtype": "string", "context": context}
-    for told in (
+    for describe in (
         lambda package: package.Spec(spec).to_json(include_defaults=True),
         lambda package: package.KvStore.Spec(kvstore).to_json(include_defaults=True),
     ):
-        assert told(ts) == told(theirs)
+        assert describe(ts) == describe(theirs)
 
 
 @pytest.mark.parametrize("value", [{}, {"limit": 2}, "data_copy_concurrency#x", None, 5, "x"])
-def test_stacks_say_how_many_copies_there_may_be(value: Any) -> None:
+def test_stack_json_has_copy_concurrency(value: Any) -> None:
     layer = {"driver": "array", "array": [1], "dtype": "int32"}
     spec = {"driver": "stack", "layers": [layer], "data_copy_concurrency": value}
     found, wanted = (outcome(lambda one=one: one.Spec(spec).rank) for one in (ts, theirs))
     assert found == wanted
 
 
-def test_what_a_commit_stored_before_it_failed_is_seen(tmp_path: Path) -> None:
+def test_partial_commit_is_visible(tmp_path: Path) -> None:
     def opened(name: str) -> Any:
         (tmp_path / name).write_text('{"a": 1}')
         spec = {"driver": "json", "kvstore": f"file://{tmp_path}/{name}", "json_pointer": "/a"}

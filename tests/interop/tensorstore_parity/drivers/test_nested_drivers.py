@@ -199,7 +199,7 @@ class Nested:
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids="-".join)
-def test_what_handles_can_do(chain: tuple[str, ...], tmp_path: Path) -> None:
+def test_nested_drivers_match_tensorstore(chain: tuple[str, ...], tmp_path: Path) -> None:
     if chain[-2:] in BEYOND:
         return
     for kind in LEAVES if len(chain) == 1 else LEAVES[:1]:

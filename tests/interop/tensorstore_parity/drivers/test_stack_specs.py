@@ -83,7 +83,7 @@ _TOLD = [
 
 
 @pytest.mark.parametrize("text", _TOLD)
-def test_specs_of_layers_tell_alike(text: str) -> None:
+def test_layer_specs_match_tensorstore(text: str) -> None:
     """A stack has resources of its own; the data type is that of all layers."""
 
     def stack(*layers: Any, **members: Any) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def test_specs_of_layers_tell_alike(text: str) -> None:
     def cast(base: Any, **members: Any) -> dict[str, Any]:
         return {"driver": "cast", "base": base, **members}
 
-    def told(ts: Any) -> Any:
+    def describe(ts: Any) -> Any:
         names = {"NUMBERS": _NUMBERS, "OPEN": _OPEN, "TYPED": _TYPED, "LIMITED": _LIMITED}
         names |= {"LIMIT": _LIMIT, "stack": stack, "changed": _changed, "mean": mean, "cast": cast}
         names["BARE"] = {"driver": "array", "array": [1, 2]}
@@ -106,7 +106,7 @@ def test_specs_of_layers_tell_alike(text: str) -> None:
             return ValueError
         return json.loads(json.dumps(found.to_json() if hasattr(found, "to_json") else found))
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)
 
 
 def test_layers_that_are_specs_share_memory() -> None:
@@ -161,22 +161,22 @@ _VIEWS: dict[str, Any] = {
 
 @pytest.mark.parametrize("view", ["cast", "downsample"])
 @pytest.mark.parametrize("stated", [{"rank": 2}, {"rank": 2, "chunk": {"elements": 5}}, {}])
-def test_a_layout_that_states_a_rank_is_one_of_the_base(view: str, stated: Any) -> None:
+def test_layout_with_rank_constrains_base(view: str, stated: Any) -> None:
     base = {"driver": "zarr3", "kvstore": "memory://"}
     spec = {**_VIEWS[view], "base": base, "schema": {"rank": 2, "chunk_layout": stated}}
     later = {**spec, "schema": {"rank": 2}}
 
-    def told(ts: Any, include_defaults: bool) -> list[Any]:
+    def describe(ts: Any, include_defaults: bool) -> list[Any]:
         changed = _changed(ts.Spec(later), chunk_layout=ts.ChunkLayout(stated))
         return [one.to_json(include_defaults) for one in (ts.Spec(spec), changed)]
 
     for include_defaults in (False, True):
-        assert told(ours, include_defaults) == told(theirs, include_defaults)
+        assert describe(ours, include_defaults) == describe(theirs, include_defaults)
 
 
 @pytest.mark.parametrize("view", _VIEWS)
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_chunks_that_cannot_be_are_told_by_who_is_asked_for_them(view: str, driver: str) -> None:
+def test_impossible_chunks_raise_on_access(view: str, driver: str) -> None:
     layout = {"grid_origin": [1, 0]}
     stated = {"domain": {"shape": [4, 5]}, "chunk_layout": layout, "fill_value": 3, "dtype": "int8"}
     spec: dict[str, Any] = {"driver": driver, "kvstore": "memory://", "schema": stated}
@@ -184,11 +184,11 @@ def test_chunks_that_cannot_be_are_told_by_who_is_asked_for_them(view: str, driv
         spec = {**_VIEWS[view], "base": spec}
     members = ["fill_value", "dimension_units", "domain", "dtype", "rank", "codec", "base"]
 
-    def told(ts: Any) -> list[Any]:
+    def describe(ts: Any) -> list[Any]:
         found = ts.Spec(spec)
         return [[repr(getattr(one, name)) for name in members] for one in (found, found.T)]
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)
     for ts in (ours, theirs):
         for name in ("chunk_layout", "schema"):
             with pytest.raises(ValueError, match="grid_origin"):

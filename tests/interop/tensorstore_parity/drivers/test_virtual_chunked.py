@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
-from interop.tensorstore_parity.random_views import Keys, outcome, same, some_view, viewed
+from interop.tensorstore_parity.random_views import Keys, apply_views, outcome, same, some_view
 from sampling import seeds
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
@@ -79,7 +79,7 @@ def test_the_same_chunks_are_read_and_written(seed: int) -> None:
     assert repr(here.schema) == repr(there.schema)
     assert here.mode == there.mode
     acts = some_view(Keys(seed), here)
-    one, two = viewed(here, ts, acts), viewed(there, theirs, acts)
+    one, two = apply_views(here, ts, acts), apply_views(there, theirs, acts)
     assert same(one.read().result(), two.read().result()), acts
     assert sorted(mine.calls) == sorted(others.calls)
     mine.calls, others.calls = [], []
@@ -109,8 +109,8 @@ def test_the_same_chunks_are_read_and_written(seed: int) -> None:
         *("[[[0, 1], [2, 3]]]", "[ts.newaxis][:, [2, 3, 1, 0]]", "[ts.d[0, 1].diagonal]"),
     ],
 )
-def test_index_arrays_that_have_all_of_a_chunk_do_not_read_it(driver: str, key: str) -> None:
-    def told(package: Any) -> bool:
+def test_index_array_covering_chunk_does_not_read(driver: str, key: str) -> None:
+    def describe(package: Any) -> bool:
         """Return whether a chunk was written that cannot be read."""
         options: dict[str, Any] = {"dtype": "int32", "shape": [4, 2]}
         if driver == "virtual":
@@ -128,7 +128,7 @@ def test_index_arrays_that_have_all_of_a_chunk_do_not_read_it(driver: str, key: 
         view = eval(f"store{key}", {"store": store, "ts": package})
         return outcome(lambda: view.write(5).result()) is None
 
-    assert told(ts) == told(theirs)
+    assert describe(ts) == describe(theirs)
 
 
 MADE = [
@@ -186,7 +186,7 @@ def test_caching_by_generations(package: Any) -> None:
 
 
 @pytest.mark.parametrize("package", [ts, theirs], ids=["here", "there"])
-def test_what_has_no_generation_stays_in_the_cache(package: Any) -> None:
+def test_chunk_without_generation_stays_cached(package: Any) -> None:
     calls = []
 
     def read(domain: Any, chunk: Any, parameters: Any) -> None:
@@ -240,14 +240,12 @@ def called_within(package: Any, steps: str, *, stamped: bool, room: int) -> list
 @pytest.mark.parametrize("steps", ["w", "wr", "rw", "wrr", "rwr", "wrw"])
 @pytest.mark.parametrize("stamped", [False, True])
 @pytest.mark.parametrize("room", [0, 10**6])
-def test_what_a_transaction_has_read_is_not_read_again(
-    steps: str, stamped: bool, room: int
-) -> None:
+def test_transaction_read_is_cached(steps: str, stamped: bool, room: int) -> None:
     mine, real = (called_within(one, steps, stamped=stamped, room=room) for one in (ts, theirs))
     assert mine == real
 
 
-def test_the_cache_holds_as_many_bytes_as_it_may() -> None:
+def test_cache_respects_byte_limit() -> None:
     calls = []
 
     def read(domain: Any, chunk: Any, parameters: Any) -> None:
@@ -266,7 +264,7 @@ def test_the_cache_holds_as_many_bytes_as_it_may() -> None:
     assert len(calls) == 5
 
 
-def test_a_write_that_somebody_forestalled_is_done_again() -> None:
+def test_conflicting_write_is_repeated() -> None:
     stamp = ts.KvStore.TimestampedStorageGeneration
     kept = {"value": [1, 2], "generation": 1}
     seen = []
@@ -293,7 +291,7 @@ def test_a_write_that_somebody_forestalled_is_done_again() -> None:
     assert kept["value"] == [9, 6]
 
 
-def test_a_chunk_that_is_said_to_be_as_before_is_read_once_more() -> None:
+def test_unchanged_chunk_is_read_once_more() -> None:
     """A function that tells no generations is not asked without end."""
     stamp = ts.KvStore.TimestampedStorageGeneration
     seen: list[bytes] = []
@@ -333,7 +331,7 @@ def test_coroutines_run_on_the_loop() -> None:
         store.read().result()
 
 
-def test_errors_of_functions_reach_who_reads_and_writes() -> None:
+def test_function_errors_fail_the_futures() -> None:
     def fail(domain: Any, chunk: Any, parameters: Any) -> None:
         raise KeyError("boom")
 
@@ -399,7 +397,7 @@ def test_specs_have_the_functions() -> None:
     assert specs(ts) == specs(theirs)
 
 
-def test_what_is_not_filled_is_zero_and_empty() -> None:
+def test_unfilled_elements_are_zero_or_empty() -> None:
     for name, empty in [("int32", 0), ("ustring", ""), ("string", b""), ("json", None)]:
         store = ts.virtual_chunked(lambda *_: None, dtype=name, shape=[1])
         assert store.read().result().tolist() == [empty]
@@ -418,10 +416,10 @@ def test_what_is_not_filled_is_zero_and_empty() -> None:
         ["a.read()", "a[4:6].write(1)", "a[6:8].read()"],
     ],
 )
-def test_several_chunks_cannot_be_written_at_once(acts: list[str]) -> None:
+def test_atomic_write_of_several_chunks_is_refused(acts: list[str]) -> None:
     """The write that would need it is refused, and ends the transaction."""
 
-    def told(package: Any) -> Any:
+    def describe(package: Any) -> Any:
         written: list[Any] = []
 
         def write(domain: Any, chunk: Any, parameters: Any) -> None:
@@ -445,4 +443,4 @@ def test_several_chunks_cannot_be_written_at_once(acts: list[str]) -> None:
         seen = [one.tolist() if isinstance(one, np.ndarray) else one for one in found]
         return seen, changed, transaction.aborted
 
-    assert told(ts) == told(theirs)
+    assert describe(ts) == describe(theirs)

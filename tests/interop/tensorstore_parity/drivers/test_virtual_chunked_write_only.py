@@ -43,7 +43,7 @@ class Writer:
         return taken
 
 
-def opened(ts: Any, limit: int) -> tuple[Any, Writer]:
+def open_handle(ts: Any, limit: int) -> tuple[Any, Writer]:
     """Return a view of two chunks that can only be written, and what writes."""
     writer = Writer(ts)
     store = ts.virtual_chunked(
@@ -60,9 +60,9 @@ def opened(ts: Any, limit: int) -> tuple[Any, Writer]:
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("staged", [False, True], ids=["alone", "in a transaction"])
 def test_parts(program: list[tuple[slice, str | None]], staged: bool) -> None:
-    def told(ts: Any) -> list[Any]:
+    def describe(ts: Any) -> list[Any]:
         found: list[Any] = []
-        store, writer = opened(ts, 10**6)
+        store, writer = open_handle(ts, 10**6)
         for k, (place, generation) in enumerate(program):
             writer.generation = generation
             txn = ts.Transaction() if staged else None
@@ -73,12 +73,12 @@ def test_parts(program: list[tuple[slice, str | None]], staged: bool) -> None:
             found.append((end, writer.taken()))
         return found
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)
 
 
-def test_without_a_cache_no_part_is_known() -> None:
+def test_partial_write_without_cache_is_refused() -> None:
     """TensorStore has the chunk for a moment longer, or not."""
-    store, writer = opened(ours, 0)
+    store, writer = open_handle(ours, 0)
     store[:4].write(1).result()
     writer.taken()
     with pytest.raises(ValueError, match="parts of chunks"):
@@ -86,9 +86,9 @@ def test_without_a_cache_no_part_is_known() -> None:
     assert writer.taken() == []
 
 
-def test_what_is_written_at_all() -> None:
+def test_written_chunks() -> None:
     """Where a part cannot be, nothing is; TensorStore writes the other chunks first."""
-    store, writer = opened(ours, 10**6)
+    store, writer = open_handle(ours, 10**6)
     store[:4].write(1).result()
     writer.taken()
     with pytest.raises(ValueError, match="parts of chunks"):
@@ -96,16 +96,16 @@ def test_what_is_written_at_all() -> None:
     assert writer.taken() == []
 
 
-def test_what_is_written_cannot_be_read() -> None:
-    store, _ = opened(ours, 10**6)
+def test_write_only_handle_cannot_read() -> None:
+    store, _ = open_handle(ours, 10**6)
     store.write(1).result()
     with pytest.raises(ValueError, match="writing only"):
         store.read().result()
 
 
-def test_a_part_of_a_chunk_that_others_have_changed() -> None:
+def test_partial_write_of_changed_chunk() -> None:
     """What a chunk is by now cannot be known without a function that reads."""
-    store, writer = opened(ours, 10**6)
+    store, writer = open_handle(ours, 10**6)
     writer.generation = "a"
     store[:4].write(1).result()
     writer.generation = ""

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
-from interop.tensorstore_parity.random_views import Keys, same, some_view, viewed
+from interop.tensorstore_parity.random_views import Keys, apply_views, same, some_view
 from interop.tensorstore_parity.random_views import outcome as told_or_class
 from sampling import seeds
 from tessarr.errors import TessarrWarning
@@ -69,7 +69,7 @@ def a_creation(draw: random.Random) -> dict[str, Any]:
     return given
 
 
-def made(package: Any, driver: str, given: dict[str, Any]) -> Any:
+def build(package: Any, driver: str, given: dict[str, Any]) -> Any:
     options = dict(given)
     if driver == "zarr":
         options.pop("dimension_units", None)
@@ -83,7 +83,7 @@ def made(package: Any, driver: str, given: dict[str, Any]) -> Any:
 def test_created_handles(seed: int) -> None:
     draw = random.Random(seed)
     driver, given = draw.choice(["zarr3", "zarr"]), a_creation(draw)
-    mine, other = made(ts, driver, given), made(theirs, driver, given)
+    mine, other = build(ts, driver, given), build(theirs, driver, given)
     for act in (
         lambda s: s.spec().to_json(),
         lambda s: s.spec(minimal_spec=True).to_json(),
@@ -105,12 +105,12 @@ def test_created_handles(seed: int) -> None:
 def test_views_of_handles(seed: int) -> None:
     draw, keys = random.Random(seed), Keys(seed)
     driver, given = draw.choice(["zarr3", "zarr"]), a_creation(draw)
-    mine, other = made(ts, driver, given), made(theirs, driver, given)
+    mine, other = build(ts, driver, given), build(theirs, driver, given)
     values = (np.arange(mine.size) % 2).astype(given["dtype"]).reshape(mine.shape)
     for store in (mine, other):
         store.write(values).result()
     acts = some_view(keys, mine)
-    one, two = viewed(mine, ts, acts), viewed(other, theirs, acts)
+    one, two = apply_views(mine, ts, acts), apply_views(other, theirs, acts)
     for act in (
         lambda s: str(s.domain),
         lambda s: s.spec().to_json(),
@@ -166,7 +166,7 @@ def test_resizing(seed: int) -> None:
         options["inclusive_min"] = [draw.choice([None, 0, -3]) for _ in range(rank)]
     found = []
     for package in (ts, theirs):
-        store = made(package, "zarr3", given)
+        store = build(package, "zarr3", given)
         if store.size:
             store[...] = 1
         seen = outcome(lambda: view(package, store))
@@ -197,7 +197,7 @@ def test_resizing(seed: int) -> None:
 def test_resizing_a_new_dimension_changes_nothing(key: Any, bound: Any, *, tied: bool) -> None:
     found = []
     for package in (ts, theirs):
-        store = made(package, "zarr3", {"dtype": "int8", "shape": [4, 4]})
+        store = build(package, "zarr3", {"dtype": "int8", "shape": [4, 4]})
         view = store[package.d[0, 1].diagonal] if key == "diagonal" else store[key]
         view = view[ts.newaxis][package.d[0].mark_bounds_implicit[True]]
         bounds = [9, *(None for _ in range(view.rank - 2)), bound]
@@ -208,10 +208,10 @@ def test_resizing_a_new_dimension_changes_nothing(key: Any, bound: Any, *, tied:
 
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("bounds", [([-4, None], None), ([0, None], None), (None, [None, 2])])
-def test_resizing_nothing_seen_backwards(bounds: Any, *, tied: bool) -> None:
+def test_resize_of_reversed_empty_view(bounds: Any, *, tied: bool) -> None:
     found = []
     for package in (ts, theirs):
-        store = made(package, "zarr3", {"dtype": "int8", "shape": [0, 4]})
+        store = build(package, "zarr3", {"dtype": "int8", "shape": [0, 4]})
         view = store[package.d[0].stride[-1]]
         resized = outcome(lambda: view.resize(*bounds, resize_tied_bounds=tied).result())
         found.append(resized if isinstance(resized, Exception) else str(resized.domain))
@@ -221,10 +221,10 @@ def test_resizing_nothing_seen_backwards(bounds: Any, *, tied: bool) -> None:
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("bound", [None, 4, 7])
 @pytest.mark.parametrize("key", [[0, 1], [1], slice(0, 3), slice(0, 2), slice(0, 1), 1])
-def test_resizing_what_only_some_indices_are_seen_of(key: Any, bound: Any, *, tied: bool) -> None:
+def test_resize_through_partial_view(key: Any, bound: Any, *, tied: bool) -> None:
     found = []
     for package in (ts, theirs):
-        store = made(package, "zarr3", {"dtype": "int8", "shape": [2, 4]})
+        store = build(package, "zarr3", {"dtype": "int8", "shape": [2, 4]})
         view = store[key]
         bounds = [*(None for _ in range(view.rank - 1)), bound]
         resized = outcome(lambda: view.resize(None, bounds, resize_tied_bounds=tied).result())
@@ -293,27 +293,27 @@ def test_specs(seed: int) -> None:
         del members["schema"]
     if "attributes" in metadata and members["driver"] == "zarr":
         del members["metadata"]
-    if members["driver"] == "zarr" and metadata:  # told later there
+    if members["driver"] == "zarr" and metadata:  # TensorStore reports it later
         updates = [one for one in updates if "rank" not in one]
     drops = "output" in members.get("transform", {})
     found = []
     for package in (ts, theirs):
-        told: list[Any] = []
+        results: list[Any] = []
         spec = outcome(lambda: package.Spec(members))
-        told.append(spec if isinstance(spec, Exception) else None)
+        results.append(spec if isinstance(spec, Exception) else None)
         for update in updates:
             if not isinstance(spec, Exception):
                 error = outcome(lambda: spec.update(**update))
-                told.append(error)
+                results.append(error)
                 spec = spec if error is None else error
         if not isinstance(spec, Exception):
             for name in ("rank", "domain", "transform", "dtype", "open_mode", "dimension_units"):
                 value = outcome(lambda: getattr(spec, name))
-                told.append(value if isinstance(value, Exception) else str(value))
-            told += [outcome(spec.to_json), outcome(lambda: json_of(spec.chunk_layout))]
-            told.append(None if drops else outcome(lambda: json_of(spec.schema)))
-            told.append(outcome(lambda: json_of(spec[1:3])))
-        found.append(told)
+                results.append(value if isinstance(value, Exception) else str(value))
+            results += [outcome(spec.to_json), outcome(lambda: json_of(spec.chunk_layout))]
+            results.append(None if drops else outcome(lambda: json_of(spec.schema)))
+            results.append(outcome(lambda: json_of(spec[1:3])))
+        found.append(results)
     assert len(found[0]) == len(found[1]), (members, updates, found)
     for one, two in zip(*found, strict=True):
         assert agree(one, two), (members, updates, one, two)
@@ -330,21 +330,21 @@ def small(package: Any, driver: str = "zarr3", **ways: bool) -> Any:
 
 @pytest.mark.parametrize("ways", [{}, {"read": True, "write": True}, {"write": True}], ids=str)
 @pytest.mark.parametrize("view", ["'float64'", "'string'", "'int32'"])
-def test_the_base_is_opened_for_what_the_view_is(view: str, ways: dict[str, bool]) -> None:
-    def told(package: Any) -> Any:
+def test_base_has_mode_of_view(view: str, ways: dict[str, bool]) -> None:
+    def describe(package: Any) -> Any:
         transaction = package.Transaction()
         found = package.cast(small(package, **ways), eval(view))
         inside = package.cast(found.with_transaction(transaction), "int16").base
         modes = [one.mode for one in (found, found.base, inside, inside.base)]
         return modes, [one.transaction is transaction for one in (inside, inside.base)]
 
-    assert told_or_class(lambda: told(ts)) == told_or_class(lambda: told(theirs))
+    assert told_or_class(lambda: describe(ts)) == told_or_class(lambda: describe(theirs))
 
 
 @pytest.mark.parametrize("mark", MARKED)
 @pytest.mark.parametrize("kind", ["zarr", "array", "cast", "stack"])
 def test_the_base_has_the_bounds_of_the_view(kind: str, mark: str) -> None:
-    def told(package: Any) -> Any:
+    def describe(package: Any) -> Any:
         base: Any = {
             "zarr": lambda: small(package),
             "array": lambda: package.array(np.zeros((4, 4))),
@@ -354,31 +354,31 @@ def test_the_base_has_the_bounds_of_the_view(kind: str, mark: str) -> None:
         view = package.cast(eval(f"base{mark}", {"base": base}), "float32")
         return [str(one.domain) for one in (view, view.base, view.resolve().result().base)]
 
-    assert told_or_class(lambda: told(ts)) == told_or_class(lambda: told(theirs))
+    assert told_or_class(lambda: describe(ts)) == told_or_class(lambda: describe(theirs))
 
 
 @pytest.mark.parametrize("mark", ["[1:3]", "[:, ::-1]", ".T", "[3]", *MARKED])
 @pytest.mark.parametrize("ends", [[3, 8], [8, 2], [None, None]], ids=str)
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
-def test_specs_tell_the_same_bounds(driver: str, ends: Any, mark: str) -> None:
-    def told(package: Any) -> Any:
+def test_spec_bounds_match_tensorstore(driver: str, ends: Any, mark: str) -> None:
+    def describe(package: Any) -> Any:
         store = small(package, driver)
         view = eval(f"store{mark}", {"store": store})
         store.resize(exclusive_max=ends).result()
         cast = package.cast(view, "int8")
         return [str(one.domain) for one in (view, view.spec(), cast, cast.spec())]
 
-    assert told_or_class(lambda: told(ts)) == told_or_class(lambda: told(theirs))
+    assert told_or_class(lambda: describe(ts)) == told_or_class(lambda: describe(theirs))
 
 
-def test_what_is_stored_of_positions_that_are_none() -> None:
-    def told(package: Any) -> Any:
+def test_statistics_of_missing_positions() -> None:
+    def describe(package: Any) -> Any:
         view = small(package)[package.IndexTransform(input_shape=[2, 1])][1:2, [0, 0, 1, 0]]
         return view.storage_statistics(query_not_stored=True).result()
 
     for package in (ts, theirs):
         with pytest.raises(ValueError):
-            told(package)
+            describe(package)
 
 
 @pytest.mark.parametrize(
@@ -397,21 +397,21 @@ def test_what_is_stored_of_positions_that_are_none() -> None:
     ],
 )
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
-def test_what_is_stored_outside_of_an_array(driver: str, mark: str) -> None:
+def test_statistics_outside_array(driver: str, mark: str) -> None:
     """Where a handle has no bounds that are kept, positions outside of the array are not stored."""
 
-    def told(package: Any, **asked: bool) -> Any:
+    def describe(package: Any, **asked: bool) -> Any:
         store = small(package, driver)[package.d[:].mark_bounds_implicit[True]]
         view = eval(f"store{mark}", {"store": store, "ts": package})
         found = view.storage_statistics(**asked).result()
         return found.not_stored, found.fully_stored
 
     for asked in ("query_not_stored", "query_fully_stored"):
-        assert told(ts, **{asked: True}) == told(theirs, **{asked: True})
+        assert describe(ts, **{asked: True}) == describe(theirs, **{asked: True})
 
 
 @pytest.mark.parametrize("shape", [(5, 0), (0, 5), (0,)], ids=str)
-def test_what_is_beyond_bounds_beside_dimensions_without_elements(shape: tuple[int, ...]) -> None:
+def test_outside_position_of_empty_view(shape: tuple[int, ...]) -> None:
     """It is refused, unless it is a dimension with explicit bounds that has none."""
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     mine, other = (
@@ -429,14 +429,14 @@ def test_what_is_beyond_bounds_beside_dimensions_without_elements(shape: tuple[i
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_specs_tell_one_item_of_an_index_array(driver: str) -> None:
-    def told(package: Any) -> Any:
+def test_spec_of_one_item_index_array(driver: str) -> None:
+    def describe(package: Any) -> Any:
         view = small(package, driver).oindex[[3, 2], :1][package.d[0, 1].diagonal]
         views = [view, view.resolve().result(), view[[0, 0]], package.cast(view, "int16")]
         specs = [one.spec() for one in views] + [view.spec(minimal_spec=True)]
         return [spec.to_json()["transform"] for spec in specs]
 
-    assert told(ts) == told(theirs)
+    assert describe(ts) == describe(theirs)
 
 
 _RECORDS: dict[str, Any] = {
@@ -457,10 +457,10 @@ _RECORDS: dict[str, Any] = {
 @pytest.mark.parametrize("driver", _RECORDS)
 @pytest.mark.parametrize("view", ["[...]", "[1:2]", ".T"])
 @pytest.mark.parametrize("tied", [False, True])
-def test_a_field_is_not_resized_without_the_others(driver: str, view: str, tied: bool) -> None:
+def test_resize_of_field_needs_tied_bounds(driver: str, view: str, tied: bool) -> None:
     """Whatever bound is given, also the one that there is; unless that is said to be meant."""
 
-    def told(package: Any) -> list[Any]:
+    def describe(package: Any) -> list[Any]:
         found = []
         for kind in ({"field": "b"}, {"open_as_void": True}):
             for bounds in ([None, None], [3, None], [5, 4], [None, 2]):
@@ -477,7 +477,7 @@ def test_a_field_is_not_resized_without_the_others(driver: str, view: str, tied:
                 found.append(again.shape)
         return found
 
-    assert told(ts) == told(theirs)
+    assert describe(ts) == describe(theirs)
 
 
 @pytest.mark.parametrize(
@@ -515,10 +515,10 @@ def test_records_of_one_field_have_its_fill_value(
 
 @pytest.mark.parametrize("first", ["|S3", "<i2", ["|S3", [1, 2]], ["<i2", [2]], "|V1"], ids=str)
 @pytest.mark.parametrize("last", ["|V2", "|S2", ["|V2", [2]], "|S1", "<i2"], ids=str)
-def test_fields_of_bytes_are_written_where_they_are(first: Any, last: Any) -> None:
+def test_byte_fields_are_written_in_position(first: Any, last: Any) -> None:
     """Behind the fields before them."""
 
-    def told(package: Any) -> Any:
+    def describe(package: Any) -> Any:
         context = package.Context()
         members = [["é", *(one if isinstance(one, list) else [one])] for one in (first, last)]
         members[1][0] = "A"
@@ -538,7 +538,7 @@ def test_fields_of_bytes_are_written_where_they_are(first: Any, last: Any) -> No
         stored = [keys.read(key).result().value for key in ("0", "1")]
         return stored, other.dtype.name
 
-    assert told(ts) == told(theirs)
+    assert describe(ts) == describe(theirs)
 
 
 @pytest.mark.parametrize("endian", ["big", "little"])
@@ -550,7 +550,7 @@ def test_fields_of_bytes_are_written_where_they_are(first: Any, last: Any) -> No
 def test_bytes_of_elements_are_those_that_are_stored(
     data_type: Any, endian: str, sharded: bool, staged: bool
 ) -> None:
-    def told(package: Any) -> Any:
+    def describe(package: Any) -> Any:
         context = package.Context()
         codecs: list[Any] = [{"name": "bytes", "configuration": {"endian": endian}}]
         if sharded:
@@ -588,7 +588,7 @@ def test_bytes_of_elements_are_those_that_are_stored(
         assert seen[-2:] in ([seen[-1]], [seen[-1]] * 2)
         return stored, seen[-1:] if sharded else seen
 
-    assert str(told(ts)) == str(told(theirs))
+    assert str(describe(ts)) == str(describe(theirs))
 
 
 def test_the_fill_value_of_bytes_is_as_they_are_stored() -> None:

@@ -16,27 +16,27 @@ theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is a
 METHODS = ["stride", "mean", "max"]
 
 
-def halved(ts: Any, base: Any, method: str = "stride") -> Any:
+def halve(ts: Any, base: Any, method: str = "stride") -> Any:
     return ts.downsample(base, [2], method)
 
 
 VIEWS: dict[str, Callable[[Any, Any, str], Any]] = {
-    "all": halved,
-    "of explicit bounds": lambda ts, a, how: halved(ts, a[0:6], how),
-    "of a part": lambda ts, a, how: halved(ts, a[2:6], how),
-    "begins inside of a block": lambda ts, a, how: halved(ts, a[1:6], how),
-    "blocks that are there": lambda ts, a, how: halved(ts, a[0:6], how)[0:2],
-    "a block that is there": lambda ts, a, how: halved(ts, a[0:6], how)[0],
-    "no blocks": lambda ts, a, how: halved(ts, a[0:6], how)[1:1],
-    "of a cast": lambda ts, a, how: halved(ts, ts.cast(a[0:6], ts.float32), how),
-    "cast": lambda ts, a, how: ts.cast(halved(ts, a[0:6], how), ts.float32),
-    "twice": lambda ts, a, how: halved(ts, halved(ts, a[0:6], how), how),
-    "of positions that are there": lambda ts, a, how: halved(ts, a[0:6:2], how),
-    "of all, strided": lambda ts, a, how: halved(ts, a[::2], how),
+    "all": halve,
+    "of explicit bounds": lambda ts, a, how: halve(ts, a[0:6], how),
+    "of a part": lambda ts, a, how: halve(ts, a[2:6], how),
+    "begins inside of a block": lambda ts, a, how: halve(ts, a[1:6], how),
+    "blocks that are there": lambda ts, a, how: halve(ts, a[0:6], how)[0:2],
+    "a block that is there": lambda ts, a, how: halve(ts, a[0:6], how)[0],
+    "no blocks": lambda ts, a, how: halve(ts, a[0:6], how)[1:1],
+    "of a cast": lambda ts, a, how: halve(ts, ts.cast(a[0:6], ts.float32), how),
+    "cast": lambda ts, a, how: ts.cast(halve(ts, a[0:6], how), ts.float32),
+    "twice": lambda ts, a, how: halve(ts, halve(ts, a[0:6], how), how),
+    "of positions that are there": lambda ts, a, how: halve(ts, a[0:6:2], how),
+    "of all, strided": lambda ts, a, how: halve(ts, a[::2], how),
 }
 
 
-def shrunk(ts: Any, name: str, method: str, length: int) -> Any:
+def shrink(ts: Any, name: str, method: str, length: int) -> Any:
     """Return a view of an array of six, of which so many are left."""
     layout = ts.ChunkLayout(chunk_shape=[2])
     spec = {"driver": "zarr3", "kvstore": "memory://"}
@@ -51,19 +51,19 @@ def shrunk(ts: Any, name: str, method: str, length: int) -> Any:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("length", [5, 4])
 def test_downsampled(name: str, method: str, length: int) -> None:
-    def told(ts: Any) -> list[Any]:
+    def describe(ts: Any) -> list[Any]:
         def resolved(*, fix: bool) -> Any:
-            return shrunk(ts, name, method, length).resolve(fix_resizable_bounds=fix).result()
+            return shrink(ts, name, method, length).resolve(fix_resizable_bounds=fix).result()
 
         return [
-            plain_outcome(lambda: shrunk(ts, name, method, length).read().result()),
+            plain_outcome(lambda: shrink(ts, name, method, length).read().result()),
             *(plain_outcome(lambda fix=fix: resolved(fix=fix).domain) for fix in (False, True)),
             plain_outcome(lambda: resolved(fix=False).read().result()),
         ]
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)
 
 
-def test_what_is_wrong_is_told() -> None:
+def test_wrong_arguments_are_reported() -> None:
     with pytest.raises(ValueError, match=r"the view does not fit.* 5 is outside of \[0, 5"):
-        shrunk(ours, "of explicit bounds", "stride", 5).read().result()
+        shrink(ours, "of explicit bounds", "stride", 5).read().result()

@@ -72,7 +72,7 @@ def _written(ts: Any, source: Any, shape: tuple[int, ...], *, name: str, empty: 
 
 @pytest.mark.parametrize(("name", "empty"), [("ustring", ""), ("string", b"")])
 @pytest.mark.parametrize("shape", [(), (2,), (1, 2)])
-def test_text_is_written_alike(name: str, empty: Any, shape: tuple[int, ...]) -> None:
+def test_text_writes_match_tensorstore(name: str, empty: Any, shape: tuple[int, ...]) -> None:
     """Elements become plain, masks are looked through, and too many dimensions are told first."""
     for what, source in _SOURCES.items():
         here, there = (
@@ -83,7 +83,7 @@ def test_text_is_written_alike(name: str, empty: Any, shape: tuple[int, ...]) ->
 
 
 @pytest.mark.parametrize("name", ["ustring", "string"])
-def test_arrays_in_memory_have_plain_elements(name: str) -> None:
+def test_memory_arrays_have_plain_elements(name: str) -> None:
     """Also where they are copied from an array; one of objects is else shared, as it is."""
     for (what, source), copy in itertools.product(_SOURCES.items(), (None, True)):
         if copy is None and isinstance(source, np.ndarray):

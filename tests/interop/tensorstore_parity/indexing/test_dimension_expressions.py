@@ -185,7 +185,7 @@ def plain(view: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(0, 2400, 300))
-def test_acts_equal_tensorstore(seed: int) -> None:
+def test_operations_match_tensorstore(seed: int) -> None:
     """Up to five acts of indexing give the same views, or are refused by both."""
     compared = 0
     for case in range(seed, seed + 300):
@@ -238,9 +238,7 @@ PIECES = [
         *(".mark_bounds_implicit[True]", "[ts.d[0].stride[2]][[0, 0]]", ".label['x'][[0, 0]]"),
     ],
 )
-def test_one_item_that_is_left_of_an_index_array_is_taken_as_often_as_asked(
-    piece: str, act: str
-) -> None:
+def test_one_item_index_array_broadcasts(piece: str, act: str) -> None:
     mine, other = (
         evaluated(f"{piece}.translate_to[0]{act}", library) for library in (ours, theirs)
     )
@@ -315,7 +313,7 @@ def test_ranges_of_dimensions_equal_tensorstore(rank: int, act: str) -> None:
         *("ts.IndexTransform(1)[3::2]", "ts.IndexTransform(1)[::-1]"),
     ],
 )
-def test_what_stands_in_brackets_equals_tensorstore(act: str) -> None:
+def test_bracket_keys_match_tensorstore(act: str) -> None:
     mine, other = (
         evaluated(act, library, library.IndexTransform(input_shape=[4, 5], input_labels=["x", "y"]))
         for library in (ours, theirs)
@@ -329,7 +327,7 @@ def test_what_stands_in_brackets_equals_tensorstore(act: str) -> None:
 @pytest.mark.parametrize(
     "dims", [None, *itertools.permutations(range(3), 2), *itertools.permutations(range(3))]
 )
-def test_where_index_arrays_stand_equals_tensorstore(dims: tuple[int, ...] | None) -> None:
+def test_index_array_axes_match_tensorstore(dims: tuple[int, ...] | None) -> None:
     """First, if something stands between them, be it an ellipsis for no dimension."""
     views = [library.IndexTransform(input_shape=[2, 3, 2]) for library in (ours, theirs)]
     array, compared = np.array([1]), 0
@@ -355,7 +353,7 @@ def _taken(library: Any, view: Any, dims: Any, terms: Any) -> Any:
 
 @pytest.mark.parametrize("items", ["[5]", "[[5]]", "[5, 6]", "5", "[]"])
 @pytest.mark.parametrize("key", ["array", "..., array", "..., array, 0", "0:0, array, array"])
-def test_index_arrays_of_what_nothing_follows_equal_tensorstore(items: str, key: str) -> None:
+def test_index_arrays_of_constant_dimensions_match_tensorstore(items: str, key: str) -> None:
     """What is outside of a dimension is told of where something follows it."""
     outputs = [[], ["offset"], ["offset", 0], ["offset", 1]]
     for output, by in itertools.product(outputs, ["", ".oindex", ".vindex"]):

@@ -53,7 +53,7 @@ def raised(text: str, package: Any, **names: Any) -> type[BaseException]:
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("view", VIEWS)
-def test_acts_that_do_not_fit(view: str, act: str) -> None:
+def test_invalid_operations_are_refused(view: str, act: str) -> None:
     found = [raised(act, package, view=VIEWS[view]) for package in (ts, theirs)]
     assert found[0] is found[1]
 
@@ -80,7 +80,7 @@ def test_no_dimension_has_a_number_beyond_64_bits(act: str, wide: int) -> None:
 
 @pytest.mark.parametrize("values", ["float32", "int64", "object", "str"])
 @pytest.mark.parametrize("shape", [(2, 3), (3, 1), (4,), ()], ids=str)
-def test_too_many_dimensions_are_told_before_the_data_type(shape: Any, values: str) -> None:
+def test_rank_error_precedes_data_type_error(shape: Any, values: str) -> None:
     found = [
         raised("view.write(values).result()", package, view="ts.array([1, 2, 3], dtype='int32')",
                values=np.ones(shape, values))
@@ -112,7 +112,7 @@ OF_ARRAYS = ["view[[9]]", "view[[-1]]", "view.vindex[[1], [9]]", "view.oindex[[9
 def test_positions_that_are_outside_have_a_code(view: str, act: str) -> None:
     """The text begins with it at once, as with futures: programs look for it there."""
 
-    def told(package: Any) -> bool:
+    def describe(package: Any) -> bool:
         names = {"ts": package, "np": np}
         with pytest.raises(Exception) as caught:
             eval(act, names | {"view": eval(VIEWS[view], names)})
@@ -122,4 +122,4 @@ def test_positions_that_are_outside_have_a_code(view: str, act: str) -> None:
             assert text.count("OUT_OF_RANGE") == 1
         return text.startswith("OUT_OF_RANGE: ")
 
-    assert told(ts) == told(theirs)
+    assert describe(ts) == describe(theirs)

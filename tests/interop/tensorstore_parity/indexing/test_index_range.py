@@ -37,7 +37,7 @@ TEXTS = [
 ]
 
 
-def told(package: object, text: str, v: int = 0) -> object:
+def describe(package: object, text: str, v: int = 0) -> object:
     names = {
         "ts": package,
         "v": v,
@@ -57,25 +57,25 @@ def told(package: object, text: str, v: int = 0) -> object:
 @pytest.mark.parametrize("text", TEXTS)
 def test_numbers_at_the_ends_of_the_range(text: str) -> None:
     for v in NUMBERS:
-        assert told(ts, text, v) == told(theirs, text, v), v
+        assert describe(ts, text, v) == describe(theirs, text, v), v
 
 
 def test_positions_outside_are_an_error_of_the_position() -> None:
     for text in ("three([5])", "three[[0, 1, 9]]([2])", "three[[0, 1]]([2])", "open([5])"):
-        assert told(ts, text) == told(theirs, text), text
+        assert describe(ts, text) == describe(theirs, text), text
 
 
 def test_a_stride_of_0_makes_a_constant_of_an_index_array() -> None:
     text = "ts.IndexTransform(input_shape=[3], output=[ts.OutputIndexMap([1, 2, 9], 4, 0, %s)])"
     for within in ("ts.Dim()", "ts.Dim(5)"):
-        assert told(ts, text % within) == told(theirs, text % within)
+        assert describe(ts, text % within) == describe(theirs, text % within)
 
 
 def test_index_arrays_do_not_run_along_implicit_bounds() -> None:
     json = "{'input_exclusive_max': [[%d]], 'input_inclusive_min': [0], 'output': [%s]}"
     for maps in ("{'index_array': [1, 2, 3]}", "{'index_array': [1, 2, 3], 'stride': 0}"):
         text = f"ts.IndexTransform(json={json % (3, maps)})"
-        assert told(ts, text) == told(theirs, text)
+        assert describe(ts, text) == describe(theirs, text)
 
 
 def test_the_hull_is_that_of_the_indices() -> None:
@@ -87,14 +87,14 @@ def test_the_hull_is_that_of_the_indices() -> None:
     ]
     for one, other, act in itertools.product(dims, dims, ["hull", "intersect"]):
         for text in (f"{one}.{act}({other})", f"ts.IndexDomain([{one}]).{act}([{other}])"):
-            assert told(ts, text) == told(theirs, text), text
+            assert describe(ts, text) == describe(theirs, text), text
 
 
 @pytest.mark.parametrize(
     "bounds",
     ["", "label='x'", "inclusive_min=3", "exclusive_max=3", "-2, 1", "size=0"],
 )
-def test_only_intervals_with_ends_are_walked(bounds: str) -> None:
+def test_iteration_needs_finite_interval(bounds: str) -> None:
     text = f"[at for at, _ in zip(ts.Dim({bounds}), range(5))]"
-    assert told(ts, text) == told(theirs, text)
-    assert told(ts, f"list(ts.Dim({bounds}))") == told(theirs, f"list(ts.Dim({bounds}))")
+    assert describe(ts, text) == describe(theirs, text)
+    assert describe(ts, f"list(ts.Dim({bounds}))") == describe(theirs, f"list(ts.Dim({bounds}))")

@@ -53,7 +53,7 @@ def _drawn(name: str, draw: random.Random) -> tuple[list[Any], dict[str, Any]]:
     return first, keywords
 
 
-def _made(of: Any, first: list[Any], keywords: dict[str, Any]) -> object:
+def _build(of: Any, first: list[Any], keywords: dict[str, Any]) -> object:
     try:
         return repr(of(*first, **keywords))
     except _CLASSES as error:
@@ -65,8 +65,8 @@ def test_arguments_are_those_of_tensorstore(name: str) -> None:
     draw = random.Random(name)
     for _ in range(1500):
         first, keywords = _drawn(name, draw)
-        expected = _made(getattr(theirs, name), first, keywords)
-        assert _made(getattr(ours, name), first, keywords) == expected, (first, keywords)
+        expected = _build(getattr(theirs, name), first, keywords)
+        assert _build(getattr(ours, name), first, keywords) == expected, (first, keywords)
 
 
 _OTHERS = [
@@ -165,7 +165,7 @@ def test_integers_of_more_than_64_bits(text: str, number: int) -> None:
         assert found == expected
 
 
-def test_what_is_beyond_signed_integers_is_no_negative_fill_value() -> None:
+def test_large_fill_value_is_not_negative() -> None:
     for ts in (theirs, ours):
         with pytest.raises(OverflowError):
             ts.Schema(dtype="int64", fill_value=2**63)
@@ -197,7 +197,7 @@ def test_arguments_of_other_types_are_refused_by_keys(ts: Any, act: str) -> None
 @pytest.mark.parametrize("how", ["result", "exception"])
 @pytest.mark.parametrize("given", [{"timeout": "1"}, {"deadline": "x"}, {"deadline": [1]}], ids=str)
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
-def test_times_that_are_none_are_refused_where_nobody_waits(
+def test_invalid_timeout_of_done_future_is_refused(
     ts: Any, given: dict[str, Any], how: str
 ) -> None:
     promise, cancelled = ts.Promise.new()
@@ -215,7 +215,7 @@ VALUES += ["np.ones((1, 1, 1, 1))", "np.ones(5, 'i2')", "np.ones((1, 1, 1), 'i4'
 @pytest.mark.parametrize("values", VALUES)
 @pytest.mark.parametrize("shape", [[], [3], [2, 3]], ids=str)
 @pytest.mark.parametrize("writable", [False, True])
-def test_of_two_mistakes_the_same_one_is_told(
+def test_error_precedence_matches_tensorstore(
     values: str, shape: list[int], *, writable: bool
 ) -> None:
     given = eval(values, {"np": np})
@@ -232,7 +232,7 @@ def test_of_two_mistakes_the_same_one_is_told(
 @pytest.mark.parametrize("values", [*VALUES, "2**70", "np.ones((3, 4), 'i4')"])
 @pytest.mark.parametrize("shape", [[], [3], [2, 3]], ids=str)
 @pytest.mark.parametrize("end", ["abort", "commit_sync"])
-def test_values_are_converted_before_a_transaction_is_asked(
+def test_value_conversion_precedes_transaction_check(
     values: str, shape: list[int], end: str
 ) -> None:
     given = eval(values, {"np": np})
@@ -260,7 +260,7 @@ _NAMED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("named", _NAMED, ids=str)
 @pytest.mark.parametrize("given", _CONTEXTS, ids=str)
 def test_contexts(given: tuple[Any, ...], named: dict[str, Any]) -> None:
-    def told(ts: Any) -> Any:
+    def describe(ts: Any) -> Any:
         values = {"parent": ts.Context(), "spec": ts.Context.Spec({})}
         meant = [values[one] if isinstance(one, str) else one for one in given]
         by_name = {
@@ -269,17 +269,17 @@ def test_contexts(given: tuple[Any, ...], named: dict[str, Any]) -> None:
         made = ts.Context(*meant, **by_name)
         return made.spec and made.spec.to_json(), made.parent is values["parent"]
 
-    assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs))
+    assert outcome(lambda: describe(ours)) == outcome(lambda: describe(theirs))
 
 
 @pytest.mark.parametrize("rank", [True, False, np.int8(2), -1, 32, 33, 2.0, "2"])
 def test_ranks_of_layouts(rank: Any) -> None:
-    def told(ts: Any) -> Any:
+    def describe(ts: Any) -> Any:
         layout, grid = ts.ChunkLayout(rank=rank), ts.ChunkLayout.Grid(rank=rank)
         chunked = outcome(lambda: ts.ChunkLayout(rank=rank, read_chunk_shape=[3]).to_json())
         return layout.rank, layout.to_json(), grid.rank, grid.to_json(), chunked
 
-    assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs))
+    assert outcome(lambda: describe(ours)) == outcome(lambda: describe(theirs))
     of_json = outcome(lambda: ours.ChunkLayout({"rank": rank}).rank)
     assert of_json == outcome(lambda: theirs.ChunkLayout({"rank": rank}).rank)
 
@@ -310,7 +310,7 @@ def test_layouts_by_several_keywords(number: int) -> None:
         key = f"{chunk}_{name}" if name in {"shape", "elements", "aspect_ratio"} else name
         given[key + ("" if name == "rank" else draw.choice(["", "_soft_constraint"]))] = value
 
-    def told(ts: Any) -> Any:
+    def describe(ts: Any) -> Any:
         keywords = {
             key: ts.ChunkLayout.Grid(value) if isinstance(value, dict) else value
             for key, value in given.items()
@@ -319,4 +319,4 @@ def test_layouts_by_several_keywords(number: int) -> None:
         layout.update(**keywords)
         return ts.ChunkLayout(**keywords).to_json(), layout.to_json()
 
-    assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs)), given
+    assert outcome(lambda: describe(ours)) == outcome(lambda: describe(theirs)), given

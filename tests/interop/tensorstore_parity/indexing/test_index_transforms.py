@@ -46,17 +46,17 @@ def maps(draw: random.Random, rank: int, count: int) -> list[dict[str, Any]]:
     return found
 
 
-def made(ts: Any, dims: list[dict[str, Any]], output: list[dict[str, Any]] | None) -> Any:
+def build(ts: Any, dims: list[dict[str, Any]], output: list[dict[str, Any]] | None) -> Any:
     box = ts.IndexDomain([ts.Dim(**one) for one in dims])
     if output is None:
         return box
     return ts.IndexTransform(box, [ts.OutputIndexMap(**one) for one in output])
 
 
-def composed(ts: Any, outer: Any, inner: Any) -> Any:
+def compose(ts: Any, outer: Any, inner: Any) -> Any:
     """Give a view of a view as text and JSON, or the class of the error."""
     try:
-        value = made(ts, *outer)[made(ts, *inner)]
+        value = build(ts, *outer)[build(ts, *inner)]
     except (ValueError, IndexError) as error:
         return next(kind for kind in (IndexError, ValueError) if isinstance(error, kind))
     return repr(value), value.to_json()
@@ -74,7 +74,7 @@ def test_composition_propagates_bounds(seed: int) -> None:
         view = domain(draw, inner, "xyz"[:inner])
         second = maps(draw, inner, rank)
         for base in (None, first):
-            got, wanted = (composed(ts, (outer, base), (view, second)) for ts in (ours, theirs))
+            got, wanted = (compose(ts, (outer, base), (view, second)) for ts in (ours, theirs))
             assert got == wanted, (outer, base, view, second)
             good += isinstance(wanted, tuple)
     assert good > 200
@@ -91,7 +91,7 @@ def test_domains_restrict_by_labels(seed: int) -> None:
         labels = draw.sample(names, draw.choice([len(names), len(names), 1]))
         other = domain(draw, len(labels), "".join(labels))
         for base in (None, maps(draw, len(names), 2)):
-            got, wanted = (composed(ts, (outer, base), (other, None)) for ts in (ours, theirs))
+            got, wanted = (compose(ts, (outer, base), (other, None)) for ts in (ours, theirs))
             assert got == wanted, (outer, base, other)
             good += isinstance(wanted, tuple)
     assert good > 100
@@ -160,7 +160,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize("text", VALUES)
-def test_values_are_printed_and_pickled_alike(text: str) -> None:
+def test_reprs_and_pickles_match_tensorstore(text: str) -> None:
     mine, other = (eval(text, {"ts": ts, "np": np}) for ts in (ours, theirs))
     assert repr(mine) == repr(other)
     if ".label" not in text[-6:] and "oindex" not in text[-6:] and "translate_to" not in text[-12:]:
@@ -192,7 +192,7 @@ def test_index_arrays_of_one_item(shape: tuple[int, ...], one: str, act: str) ->
     if act in ("[[0]]", ".oindex[[0, 0]]") and 0 in shape:
         pytest.skip("TensorStore takes from dimensions without elements")
 
-    def told(ts: Any) -> Any:
+    def describe(ts: Any) -> Any:
         view = eval(f"ts.IndexTransform(input_shape={shape}, output=[{one}]){act}", {"ts": ts})
         inner = ts.IndexTransform(input_shape=[9])
         found = inner[view] if "Dim" not in one else view
@@ -202,7 +202,7 @@ def test_index_arrays_of_one_item(shape: tuple[int, ...], one: str, act: str) ->
     found = []
     for package in (ours, theirs):
         try:
-            found.append(told(package))
+            found.append(describe(package))
         except (IndexError, ValueError) as error:
             found.append(next(kind for kind in (IndexError, ValueError) if isinstance(error, kind)))
     assert found[0] == found[1]

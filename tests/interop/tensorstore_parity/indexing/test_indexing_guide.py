@@ -210,7 +210,7 @@ def names(ts: Any) -> dict[str, Any]:
     }
 
 
-def told(ts: Any, text: str) -> tuple[Any, ...]:
+def describe(ts: Any, text: str) -> tuple[Any, ...]:
     """Return what there is to say of what an expression gives."""
     found = eval(text, names(ts))
     if not isinstance(found, ts.TensorStore):
@@ -225,14 +225,14 @@ def told(ts: Any, text: str) -> tuple[Any, ...]:
 @pytest.mark.parametrize(
     "text", [text for part in EXPRESSIONS.values() for text in part], ids=lambda text: text
 )
-def test_expressions_are_as_with_tensorstore(text: str) -> None:
+def test_expressions_match_tensorstore(text: str) -> None:
     try:
-        wanted = told(theirs, text)
+        wanted = describe(theirs, text)
     except (ValueError, IndexError, TypeError) as error:
         with pytest.raises(type(error)):
-            told(ours, text)
+            describe(ours, text)
     else:
-        assert told(ours, text) == wanted
+        assert describe(ours, text) == wanted
 
 
 def test_assignments() -> None:

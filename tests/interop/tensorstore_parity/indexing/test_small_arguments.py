@@ -40,12 +40,12 @@ _ACTS = {
 def _differing(texts: Iterable[str]) -> Iterator[tuple[str, Any, Any]]:
     """Return the expressions of which the two packages make something else."""
     for text in texts:
-        mine, other = (outcome(partial(_shown, text, ts)) for ts in (ours, theirs))
+        mine, other = (outcome(partial(_describe_value, text, ts)) for ts in (ours, theirs))
         if mine != other:
             yield text, mine, other
 
 
-def _shown(text: str, ts: Any) -> str:
+def _describe_value(text: str, ts: Any) -> str:
     return repr(eval(text, {"ts": ts, "np": np}))
 
 
@@ -59,7 +59,7 @@ def _called(name: str, keywords: dict[str, list[str]], most: int) -> Iterator[st
 
 
 @pytest.mark.parametrize("act", _ACTS)
-def test_expressions_compare_and_are_told_as_there(act: str) -> None:
+def test_expression_equality_and_repr(act: str) -> None:
     all_ = [f"ts.d[0]{act}[{key}]" for key in _ACTS[act]]
     assert not list(_differing(all_))
     assert not list(_differing(f"{one} == {other}" for one in all_ for other in all_))
@@ -76,7 +76,7 @@ def test_domains_have_parts(of: str) -> None:
 
 
 @pytest.mark.parametrize("names", ["", "()", "0", ":"])
-def test_slices_of_vectors_are_for_as_many_dimensions(names: str) -> None:
+def test_vector_slice_length_sets_rank(names: str) -> None:
     ends = ["None", "0", "1", "[0]", "[1]", "[0, 0]", "(1,)"]
     views = [f"ts.IndexTransform(input_shape={[2, 3, 4][:rank]})" for rank in range(4)]
     keys = [f"slice({', '.join(key)})" for key in itertools.product(ends, repeat=3)]
@@ -87,12 +87,12 @@ def test_slices_of_vectors_are_for_as_many_dimensions(names: str) -> None:
 
 @pytest.mark.parametrize("by", ["oindex", "vindex"])
 @pytest.mark.parametrize("key", ["ts.d[0][0]", "ts.IndexTransform(1)", "ts.IndexDomain(1)"])
-def test_index_arrays_are_no_expressions(by: str, key: str) -> None:
+def test_index_arrays_are_not_expressions(by: str, key: str) -> None:
     assert not list(_differing([f"ts.IndexTransform(1).{by}[{key}]"]))
 
 
 @pytest.mark.parametrize("value", ["0", "1", "None", "1.5", "'a'", "[]", "np.True_", "()"])
-def test_bounds_become_implicit_by_what_is_true(value: str) -> None:
+def test_mark_bounds_implicit_uses_truth_value(value: str) -> None:
     change = "(setattr(dim, 'implicit_{0}', {1}), dim)[1]"
     texts = [
         f"(lambda dim: {change.format(side, value)})(ts.Dim(3, implicit_lower={before}))"
@@ -102,7 +102,7 @@ def test_bounds_become_implicit_by_what_is_true(value: str) -> None:
     assert not list(_differing(texts))
 
 
-def test_json_of_transforms_is_read_as_there() -> None:
+def test_transform_json_is_parsed() -> None:
     members = {
         "input_rank": ["0", "1", "None"],
         "input_inclusive_min": ["[0]", "['-inf']", "[[0]]", "0", "None", "[None]"],
@@ -117,7 +117,7 @@ def test_json_of_transforms_is_read_as_there() -> None:
     assert not list(_differing(f"ts.IndexDomain(json={text})" for text in domains))
 
 
-def test_domains_meet_as_there() -> None:
+def test_domain_intersections() -> None:
     dims = ["3", "0", "2, label='a'", "inclusive_min=-1, label='b'", "1, 4, implicit_lower=True"]
     lists = [[], *([dim] for dim in dims), *itertools.product(dims, repeat=2)]
     domains = [f"ts.IndexDomain([{', '.join(f'ts.Dim({dim})' for dim in one)}])" for one in lists]
@@ -126,7 +126,7 @@ def test_domains_meet_as_there() -> None:
         assert not list(_differing(texts))
 
 
-def test_maps_are_made_as_there() -> None:
+def test_output_index_maps() -> None:
     keywords = {
         "offset": ["None", "0", "-1", "'a'", "1.0"],
         "stride": ["None", "0", "-2", "2**63"],
@@ -137,7 +137,7 @@ def test_maps_are_made_as_there() -> None:
     assert not list(_differing(_called("ts.OutputIndexMap", keywords, 4)))
 
 
-def test_ranges_of_keys_are_made_as_there() -> None:
+def test_key_ranges() -> None:
     keys = ["b''", "b'a'", "'b'", "b'a\\xff'", "b'\\xff'", "None", "5", "b'a\\x00'"]
     ranges = [f"ts.KvStore.KeyRange({one}, {other})" for one in keys for other in keys]
     members = ["inclusive_min", "exclusive_max", "empty", "copy()"]
@@ -145,7 +145,7 @@ def test_ranges_of_keys_are_made_as_there() -> None:
     assert not list(_differing(f"{one} == {other}" for one in ranges for other in ranges[::5]))
 
 
-def test_grids_have_the_rank_of_there() -> None:
+def test_grid_ranks() -> None:
     keywords = {
         "rank": ["None", "-1", "0", "2", "33"],
         "shape": ["[2]", "[2, -1]", "[0, None]"],
@@ -156,15 +156,15 @@ def test_grids_have_the_rank_of_there() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["memory://", "file:///", "memory://a.zip|zip:"])
-def test_what_is_percent_encoded(scheme: str) -> None:
+def test_percent_encoding(scheme: str) -> None:
     texts = itertools.product(["", "a", "%", "4", "1", "z"], repeat=3)
     urls = {f"{scheme}{''.join(text)}" for text in texts}
     assert not list(_differing(f"ts.KvStore.Spec({url!r})" for url in sorted(urls)))
 
 
-def _told(text: str, ts: Any) -> str | Exception:
+def _describe(text: str, ts: Any) -> str | Exception:
     try:
-        return _shown(text, ts)
+        return _describe_value(text, ts)
     except (TypeError, ValueError, OverflowError) as error:
         return error
 
@@ -179,7 +179,7 @@ _DTYPES = ["bool", "int4", "int8", "uint8", "int64", "float32", "bfloat16", "com
 
 
 @pytest.mark.parametrize("dtype", [None, *_DTYPES, "string", "ustring", "json"])
-def test_fill_values_are_converted_as_there(dtype: str | None) -> None:
+def test_fill_value_conversion(dtype: str | None) -> None:
     """But for those that TensorStore cuts, and for bytes, which are no JSON."""
     ways = [
         "ts.Schema(dtype={0!r}, fill_value={1})",
@@ -192,7 +192,7 @@ def test_fill_values_are_converted_as_there(dtype: str | None) -> None:
     texts = [way.format(dtype, fill) for way in ways for fill in _FILLS]
     odd = ("True_", "b'a'") if dtype == "json" else ()
     for text in texts:
-        mine, other = (_told(text, ts) for ts in (ours, theirs))
+        mine, other = (_describe(text, ts) for ts in (ours, theirs))
         if other in {"Schema(...)", "Spec(...)"} or any(
             one in text for one in odd
         ):  # there is no JSON of it
@@ -205,7 +205,7 @@ def test_fill_values_are_converted_as_there(dtype: str | None) -> None:
             assert mine.replace("nan", "null") == other, text
 
 
-def test_json_and_keywords_stand_apart() -> None:
+def test_json_and_keywords_are_exclusive() -> None:
     """``None`` is JSON, if it is no schema; a keyword that is None is one that is not given."""
     names = ["Schema", "ChunkLayout", "ChunkLayout.Grid", "Unit", "IndexDomain", "IndexTransform"]
     keywords = {"Unit": "multiplier=3", "IndexTransform": "input_rank=1"}
@@ -220,7 +220,7 @@ def test_json_and_keywords_stand_apart() -> None:
         assert not list(_differing(f"ts.{name}({form}){shown}" for form in forms)), name
 
 
-def test_dimensions_are_made_as_there() -> None:
+def test_dim_constructor() -> None:
     first = ["", "2", "None", "'a'", "''", "2, 3", "2, None", "None, 2", "None, None", "2, 'a'"]
     keywords = {
         "label": ["None", "''", "'x'", "5"],
@@ -241,7 +241,7 @@ def test_dimensions_are_made_as_there() -> None:
 @pytest.mark.parametrize(
     "implicit", ["", ", implicit_upper_bounds=[1]", ", implicit_lower_bounds=[1]"]
 )
-def test_what_is_empty_is_turned_round_as_there(implicit: str) -> None:
+def test_reversed_empty_views(implicit: str) -> None:
     """A step of -1 is refused where the upper bound is implicit, one of -2 is not."""
     steps = ["::-1", "::-2", "::-3", "::2"]
     views = [
@@ -270,7 +270,7 @@ def test_shapes_and_units_of_schemas_are_lists() -> None:
     assert not list(_differing(texts))
 
 
-def test_no_filters_are_told_as_they_were_said() -> None:
+def test_empty_filters_are_serialised() -> None:
     members = {"filters": ["[]", "None"], "compressor": ["None", "{'id': 'zlib'}"]}
     codecs = [call.replace("dict(", "dict(driver='zarr', ") for call in _called("dict", members, 2)]
     texts = [f"ts.CodecSpec({codec})" for codec in codecs]
@@ -286,19 +286,19 @@ def test_no_filters_are_told_as_they_were_said() -> None:
     "said", ["", "dtype='int8', fill_value=3", "chunk_layout=ts.ChunkLayout(chunk_elements=5)"]
 )
 @pytest.mark.parametrize("turned", ["T", "transpose()", "transpose(None)"])
-def test_what_has_no_rank_is_turned_round(said: str, turned: str) -> None:
+def test_transpose_without_rank(said: str, turned: str) -> None:
     assert not [*_differing([f"ts.Schema({said}).{turned}"])]
 
 
 @pytest.mark.parametrize("include_defaults", [False, True])
-def test_what_says_nothing_is_not_told(include_defaults: bool) -> None:
+def test_empty_constraints_are_not_serialised(include_defaults: bool) -> None:
     layouts = ["{}", "{'rank': 1}", "{'write_chunk': {}}", "{'grid_origin': [None]}"]
     schemas = [f"{{'chunk_layout': {layout}, 'dtype': 'int8'}}" for layout in layouts]
     metadata = ["{'node_type': 'array'}", "{'zarr_format': 3}", "{'attributes': {}}", "{}"]
     specs = [f"{{'driver': 'zarr3', 'metadata': {one}}}" for one in metadata]
     made = [f"ts.Schema({json})" for json in schemas] + [f"ts.Spec({json})" for json in specs]
 
-    def told(ts: Any) -> list[Any]:
+    def describe(ts: Any) -> list[Any]:
         return [eval(one, {"ts": ts}).to_json(include_defaults) for one in made]
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)

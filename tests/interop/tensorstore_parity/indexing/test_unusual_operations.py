@@ -60,7 +60,7 @@ def test_steps(owner: str, step: str) -> None:
 
 @pytest.mark.parametrize("fix", [False, True])
 @pytest.mark.parametrize("step", ["[5:7]", "[5]", "[:2]", "[[0, 7]]", "[::2]", "[3:3]", "[5:5]"])
-def test_bounds_of_what_is_outside(step: str, *, fix: bool) -> None:
+def test_bounds_outside_the_base(step: str, *, fix: bool) -> None:
     def resolved(ts: Any) -> str:
         view = eval(f"store{step}", {"store": small(ts)})
         return str(view.resolve(fix_resizable_bounds=fix).result().domain)
@@ -87,7 +87,7 @@ def _one(ts: Any, name: str) -> Any:
 
 
 @pytest.mark.parametrize("source", TYPES)
-def test_what_is_converted_by_itself(source: str) -> None:
+def test_implicit_conversions(source: str) -> None:
     def copied(ts: Any, target: str) -> Any:
         store = _one(ts, target)
         store.write(_one(ts, source)).result()
@@ -102,7 +102,7 @@ def test_what_is_converted_by_itself(source: str) -> None:
 
 @pytest.mark.parametrize("end", ["none", "commit", "abort"])
 @pytest.mark.parametrize("other", ["none", "same", "new"])
-def test_a_handle_leaves_no_transaction_that_is_not_committed(end: str, other: str) -> None:
+def test_handle_keeps_uncommitted_transaction(end: str, other: str) -> None:
     def bound(ts: Any, place: Any) -> bool:
         transaction = ts.Transaction()
         staged = place.with_transaction(transaction)

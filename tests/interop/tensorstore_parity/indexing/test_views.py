@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
-from interop.tensorstore_parity.random_views import Keys, outcome, same, some_view, viewed
+from interop.tensorstore_parity.random_views import Keys, apply_views, outcome, same, some_view
 from sampling import seeds
 from tessarr.tensorstore.schema.data_type import NAMES
 
@@ -37,7 +37,7 @@ def test_arrays_in_memory(seed: int) -> None:
     mine, other = values.copy(), values.copy()
     here, there = ts.array(mine), theirs.array(other)
     acts = some_view(keys, here)
-    one, two = viewed(here, ts, acts), viewed(there, theirs, acts)
+    one, two = apply_views(here, ts, acts), apply_views(there, theirs, acts)
     assert str(one.domain) == str(two.domain)
     assert same(one.read().result(), two.read().result()), acts
     items = -np.arange(one.size, dtype="i4").reshape(one.shape)
@@ -56,7 +56,7 @@ SOURCES: list[Any] = [
 
 @pytest.mark.parametrize("name", [None, "int32", "uint8", "float32", "json", "bool"])
 @pytest.mark.parametrize("source", SOURCES, ids=repr)
-def test_what_arrays_in_memory_are_made_of(source: Any, name: str | None) -> None:
+def test_array_sources(source: Any, name: str | None) -> None:
     def made(package: Any) -> Any:
         return outcome(lambda: package.array(source, dtype=name).read().result())
 
@@ -154,7 +154,7 @@ def test_numbers_of_8_bits_are_rounded_once(name: str) -> None:
 
 @pytest.mark.parametrize("source", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("name", [name for name in NUMBERS if name.endswith("16") and "f" in name])
-def test_halves_are_rounded_as_there(name: str, source: str) -> None:
+def test_float16_rounding(name: str, source: str) -> None:
     halves = np.arange(2**16, dtype="u2").view(ts.dtype(name).dtype)
     with np.errstate(all="ignore"):
         halves = halves.astype("f8")
@@ -174,7 +174,7 @@ def test_halves_are_rounded_as_there(name: str, source: str) -> None:
 @pytest.mark.parametrize(
     "name", [name for name in NUMBERS if name.startswith(("float4", "float8"))]
 )
-def test_doubles_become_bytes_as_there(name: str) -> None:
+def test_float64_to_float8_rounding(name: str) -> None:
     kind = ts.dtype(name).dtype
     exact = np.unique(np.arange(256, dtype="u1").view(kind).astype("f8"))
     exact = exact[np.isfinite(exact)]
@@ -186,7 +186,7 @@ def test_doubles_become_bytes_as_there(name: str) -> None:
     assert same(here, there)
 
 
-def test_casts_write_to_memory_where_the_elements_are() -> None:
+def test_cast_writes_in_place() -> None:
     target = np.zeros((1000, 300), "f4")
     view = ts.cast(ts.array(target), ts.uint16)[::2, 100:300].T
     values = np.arange(view.size, dtype="u2").reshape(view.shape)
@@ -204,7 +204,7 @@ def test_casts_write_to_memory_where_the_elements_are() -> None:
 
 
 @pytest.mark.parametrize("source", NUMBERS)
-def test_long_rows_are_cast_as_single_elements_are(source: str) -> None:
+def test_long_row_cast_equals_element_cast(source: str) -> None:
     draw = random.Random(source)
     values = np.concatenate([values_of(source, draw) for _ in range(300)])[:1200].reshape(3, -1)
     for target in NUMBERS:
@@ -233,7 +233,7 @@ def there_and_back(
     return items, other
 
 
-def test_of_what_is_cast_to_one_element_the_last_counts() -> None:
+def test_last_of_overlapping_cast_writes_wins() -> None:
     values = np.zeros(3, "f4")
     view = ts.cast(ts.array(values), ts.uint8)
     one = ts.IndexTransform(input_shape=[4], output=[ts.OutputIndexMap(1)])
@@ -285,7 +285,7 @@ def test_writing_through_casts(seed: int) -> None:
     here = ts.cast(ts.array(mine), ts.float32)
     there = theirs.cast(theirs.array(other), theirs.float32)
     acts = some_view(keys, here)
-    one, two = viewed(here, ts, acts), viewed(there, theirs, acts)
+    one, two = apply_views(here, ts, acts), apply_views(there, theirs, acts)
     items = np.linspace(0, 200, one.size, dtype="f4").reshape(one.shape)
     for target in (one, two):
         target.write(items).result()
@@ -335,7 +335,7 @@ def test_layers(seed: int) -> None:
     assert one.mode == two.mode
     keys = Keys(seed)
     acts = some_view(keys, one)
-    first, second = viewed(one, ts, acts), viewed(two, theirs, acts)
+    first, second = apply_views(one, ts, acts), apply_views(two, theirs, acts)
     found = [outcome(lambda one=one: one.read().result()) for one in (first, second)]
     assert same(*found), acts
     items = -np.arange(first.size, dtype="i4").reshape(first.shape)
@@ -412,7 +412,7 @@ def test_constraints_on_layers(text: str) -> None:
 
 @pytest.mark.parametrize("shape", [(3, 0), (0, 3), (3, 0, 2), (0, 0)], ids=str)
 @pytest.mark.parametrize("driver", ["array", "zarr3"])
-def test_nothing_is_copied_from_what_is_broadcast(driver: str, shape: tuple[int, ...]) -> None:
+def test_broadcast_source_is_not_copied(driver: str, shape: tuple[int, ...]) -> None:
     def copied(package: Any) -> Any:
         if driver == "array":
             store = package.array(np.zeros(shape, "i4"))

@@ -83,7 +83,7 @@ def programs(*, repeatable: bool) -> list[tuple[str, ...]]:
     return list(filter(is_fit, product(ACTS, repeat=3)))
 
 
-def told(ts: Any, acts: tuple[str, ...], value: bytes | None, **options: bool) -> list[Any]:
+def describe(ts: Any, acts: tuple[str, ...], value: bytes | None, **options: bool) -> list[Any]:
     key = Key(ts, value, **options)
     found = []
     for act in acts:
@@ -100,14 +100,14 @@ def told(ts: Any, acts: tuple[str, ...], value: bytes | None, **options: bool) -
 def test_every_short_program(value: bytes | None, *, atomic: bool, repeatable: bool) -> None:
     options = {"atomic": atomic, "repeatable_read": repeatable}
     both = (
-        (acts, told(ours, acts, value, **options), told(theirs, acts, value, **options))
+        (acts, describe(ours, acts, value, **options), describe(theirs, acts, value, **options))
         for acts in programs(repeatable=repeatable)
     )
     assert [one for one in both if one[1] != one[2]] == []
 
 
 @pytest.mark.parametrize("others", [False, True])
-def test_what_is_made_of_a_value_later_does_not_lift_its_condition(others: bool) -> None:
+def test_later_change_keeps_condition(others: bool) -> None:
     """A change of a document, which others may have changed, too, follows in the transaction."""
 
     def act(ts: Any) -> tuple[str, bytes]:

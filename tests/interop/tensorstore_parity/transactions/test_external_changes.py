@@ -80,7 +80,7 @@ class World:
         return done, outcome(lambda: array.read().result().tolist())
 
 
-def opened(world: World) -> None:
+def open_handle(world: World) -> None:
     world.staged()
 
 
@@ -122,7 +122,16 @@ def replaced(world: World) -> None:
 
 
 BEFORE = [
-    *(opened, read, written, grown, opened_twice, opened_outside, opened_as_known, grown_outside),
+    *(
+        open_handle,
+        read,
+        written,
+        grown,
+        opened_twice,
+        opened_outside,
+        opened_as_known,
+        grown_outside,
+    ),
     replaced,
 ]
 CASES = [
@@ -144,7 +153,7 @@ def both(driver: str, kvstore: Callable[[str], Any], work: Callable[[World], Non
 
 
 @pytest.mark.parametrize(("driver", "before", "members"), CASES)
-def test_what_was_relied_upon_is_changed(driver: str, before: Any, members: Any) -> None:
+def test_changed_dependency_conflicts(driver: str, before: Any, members: Any) -> None:
     """With keys in memory, of which all are changed or none."""
 
     def work(world: World) -> None:
@@ -157,7 +166,7 @@ def test_what_was_relied_upon_is_changed(driver: str, before: Any, members: Any)
 
 
 @pytest.mark.parametrize("members", [*OTHERS.values(), None])
-@pytest.mark.parametrize("before", [opened, read, grown, opened_outside])
+@pytest.mark.parametrize("before", [open_handle, read, grown, opened_outside])
 def test_the_same_in_files(before: Any, members: Any, tmp_path: Path) -> None:
     """Of what is refused nothing is stored here, and there perhaps a chunk: none is written."""
 
@@ -170,7 +179,7 @@ def test_the_same_in_files(before: Any, members: Any, tmp_path: Path) -> None:
     assert mine == other
 
 
-def made(world: World) -> None:
+def build(world: World) -> None:
     world.create(transaction=world.transaction)
 
 
@@ -187,9 +196,9 @@ def made_and_opened(world: World) -> None:
     world.staged()[:1].write(9).copy.result()
 
 
-@pytest.mark.parametrize("before", [made, made_and_written, made_and_grown, made_and_opened])
+@pytest.mark.parametrize("before", [build, made_and_written, made_and_grown, made_and_opened])
 @pytest.mark.parametrize("driver", DOCUMENTS)
-def test_what_was_created_is_created_by_others(driver: str, before: Any) -> None:
+def test_concurrent_create_conflicts(driver: str, before: Any) -> None:
     """Even the very same array: there may be elements in it."""
 
     def work(world: World) -> None:
@@ -201,7 +210,7 @@ def test_what_was_created_is_created_by_others(driver: str, before: Any) -> None
     assert mine == (ValueError, [1, 2, 3, 4])
 
 
-def test_one_chunk_is_written_at_once_though_metadata_were_read(tmp_path: Path) -> None:
+def test_atomic_chunk_write_after_metadata_read(tmp_path: Path) -> None:
     """In files only one key can be changed at once; those that are only read do not count."""
     for members, stored in (({}, 9), ({"data_type": "int32"}, 1)):
         place = {"driver": "file", "path": f"{tmp_path}/{stored}/"}
@@ -216,7 +225,7 @@ def test_one_chunk_is_written_at_once_though_metadata_were_read(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", ["memory", "file"])
-def test_reads_that_have_to_repeat_of_what_is_changed_too(kind: str, tmp_path: Path) -> None:
+def test_repeatable_reads_of_changed_chunks(kind: str, tmp_path: Path) -> None:
     """Nothing is stored, also where metadata that were read are changed with chunks."""
     world = World(ours, "zarr3", {"driver": kind, "path": f"{tmp_path}/"})
     world.create()[...] = [1, 2, 3, 4]
@@ -236,7 +245,7 @@ def test_resized_in_memory_behind_a_slash() -> None:
 
 
 @pytest.mark.parametrize("recheck", [True, False, "open"])
-def test_what_was_replaced_is_opened_in_a_transaction(recheck: Any) -> None:
+def test_open_of_replaced_array_in_transaction(recheck: Any) -> None:
     """Other handles know the array that was there before, which is told as there."""
 
     def work(world: World) -> None:
@@ -255,7 +264,7 @@ def test_what_was_replaced_is_opened_in_a_transaction(recheck: Any) -> None:
     assert mine[0] is (ValueError if recheck is False else None)
 
 
-def test_two_caches_tell_two_arrays_of_one_place() -> None:
+def test_two_caches_see_two_arrays_of_one_location() -> None:
     """A transaction relies on what was looked at, and not on what the other cache recalls then."""
     world = World(ours, "zarr3", {"driver": "memory", "path": "a/"})
     world.create()[...] = [1, 2, 3, 4]
@@ -272,7 +281,7 @@ def test_two_caches_tell_two_arrays_of_one_place() -> None:
     assert world.ended() == (None, [9, 0, 0, 0])
 
 
-def test_what_is_opened_twice_has_to_be_the_same_array() -> None:
+def test_second_open_of_replaced_array_conflicts() -> None:
     """Others replace it in between, and put the first one back."""
     world = World(ours, "zarr3", {"driver": "memory", "path": "a/"})
     world.create()[...] = [1, 2, 3, 4]

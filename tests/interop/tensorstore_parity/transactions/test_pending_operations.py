@@ -24,12 +24,12 @@ def _array(ts: Any, place: Any) -> Any:
 
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
-def test_a_commit_waits_for_what_is_being_written(ts: Any) -> None:
-    """Here for a source that has not told its values yet."""
-    array, transaction, told = _array(ts, "memory://"), ts.Transaction(), threading.Event()
+def test_commit_waits_for_pending_writes(ts: Any) -> None:
+    """Here for a source that has not stored its values yet."""
+    array, transaction, stored = _array(ts, "memory://"), ts.Transaction(), threading.Event()
 
     def values(domain: Any, chunk: Any, _: Any) -> None:
-        assert told.wait(60)
+        assert stored.wait(60)
         chunk[...] = 7
 
     source = ts.virtual_chunked(
@@ -39,7 +39,7 @@ def test_a_commit_waits_for_what_is_being_written(ts: Any) -> None:
     committing = transaction.commit_async()
     assert not committing.done()
     assert not writing.done()
-    told.set()
+    stored.set()
     committing.result(timeout=60)
     writing.result(timeout=60)
     assert (array.read().result() == 7).all()
@@ -65,7 +65,9 @@ def _create(ts: Any, array: Any, store: Any) -> Any:
 
 
 @pytest.mark.parametrize("begin", [_write, _write_a_key, _delete, _create])
-def test_what_has_begun_is_committed(begin: Callable[[Any, Any, Any], Any], tmp_path: Path) -> None:
+def test_pending_operations_are_committed(
+    begin: Callable[[Any, Any, Any], Any], tmp_path: Path
+) -> None:
     """All of it, and not what of it was done by chance by then."""
 
     def found(ts: Any) -> list[Any]:
@@ -83,7 +85,7 @@ def test_what_has_begun_is_committed(begin: Callable[[Any, Any, Any], Any], tmp_
     assert found(ours) == found(theirs)
 
 
-def test_what_waits_for_a_batch_begins() -> None:
+def test_commit_starts_batched_operations() -> None:
     """With TensorStore the commit would wait for ever."""
     array = _array(ours, "memory://")
     array[:3] = [1, 2, 3]
@@ -115,7 +117,7 @@ def at_the_edge(ts: Any, folder: Path, *, sharded: bool) -> tuple[Any, dict[str,
 
 @pytest.mark.parametrize("sharded", [False, True])
 @pytest.mark.parametrize("staged", [False, True])
-def test_what_others_let_grow_keeps_what_they_wrote(
+def test_concurrent_growth_keeps_other_writers_elements(
     tmp_path: Path, *, staged: bool, sharded: bool
 ) -> None:
     """Who writes all that he knows of a chunk at the edge may not know of all by now."""
@@ -141,7 +143,7 @@ def test_what_others_let_grow_keeps_what_they_wrote(
 
 
 @pytest.mark.parametrize("sharded", [False, True])
-def test_what_is_cut_off_is_there_again_after_growing(tmp_path: Path, *, sharded: bool) -> None:
+def test_shrunk_elements_return_after_growth(tmp_path: Path, *, sharded: bool) -> None:
     """Also if all that is left of its chunk was written meanwhile."""
 
     def found(ts: Any) -> list[int]:

@@ -86,7 +86,7 @@ class Keys:
         return {key.decode(): self.outside[key] for key in self.outside.list().result()}
 
 
-def told(ts: Any, known: str, steps: list[Step], **options: bool) -> tuple[list[Any], Keys]:
+def describe(ts: Any, known: str, steps: list[Step], **options: bool) -> tuple[list[Any], Keys]:
     """Return what all steps and the commit give, and the keys then."""
     keys, found = Keys(ts, known, **options), []
     for number, step in enumerate(steps):
@@ -101,7 +101,7 @@ def told(ts: Any, known: str, steps: list[Step], **options: bool) -> tuple[list[
     return [*found, "committed", keys.values()], keys
 
 
-def made(draw: Random) -> tuple[str, list[Step]]:
+def build(draw: Random) -> tuple[str, list[Step]]:
     """Return the keys that there are, and what is done then."""
 
     def step() -> Step:
@@ -150,7 +150,7 @@ def fits(steps: list[Step], *, atomic: bool, repeatable_read: bool) -> bool:
 def programs(count: int, **options: bool) -> Iterator[tuple[str, list[Step]]]:
     draw = Random(5)
     while count:
-        known, steps = made(draw)
+        known, steps = build(draw)
         if fits(steps, **options):
             yield known, steps
             count -= 1
@@ -162,8 +162,8 @@ def test_programs_at_random(*, atomic: bool, repeatable_read: bool) -> None:
     options = {"atomic": atomic, "repeatable_read": repeatable_read}
     differ = []
     for known, steps in programs(1500, **options):
-        mine, keys = told(ours, known, steps, **options)
-        if mine != told(theirs, known, steps, **options)[0]:
+        mine, keys = describe(ours, known, steps, **options)
+        if mine != describe(theirs, known, steps, **options)[0]:
             differ.append((known, steps))
         if mine[-1] == "refused":
             others = {key: value for key, value in keys.others.items() if value is not None}
@@ -180,7 +180,7 @@ READING: Final[dict[str, Callable[[Any], object]]] = {
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
 @pytest.mark.parametrize("how", READING)
-def test_a_read_that_is_not_repeated_ends_a_transaction(ts: Any, how: str, tmp_path: Path) -> None:
+def test_unrepeated_read_aborts_transaction(ts: Any, how: str, tmp_path: Path) -> None:
     read = READING[how]
     for url in ("memory://", f"file://{tmp_path}/"):
         store = ts.KvStore.open(url).result()
@@ -205,7 +205,7 @@ def test_a_read_that_is_not_repeated_ends_a_transaction(ts: Any, how: str, tmp_p
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
 @pytest.mark.parametrize("driver", ["json", "zarr3"])
-def test_handles_that_read_what_others_changed_leave_their_transaction_open(
+def test_handle_read_of_changed_key_keeps_transaction_open(
     ts: Any, driver: str, tmp_path: Path
 ) -> None:
     for url in ("memory://", f"file://{tmp_path}/"):
@@ -228,7 +228,7 @@ def test_handles_that_read_what_others_changed_leave_their_transaction_open(
 
 
 @pytest.mark.parametrize("how", READING)
-def test_a_chunk_that_is_not_repeated_ends_a_transaction(how: str) -> None:
+def test_unrepeated_chunk_aborts_transaction(how: str) -> None:
     context = ours.Context()
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     new: dict[str, Any] = {"create": True, "dtype": "int8", "shape": [2], "context": context}
@@ -246,7 +246,7 @@ def test_a_chunk_that_is_not_repeated_ends_a_transaction(how: str) -> None:
     assert (transaction.open, transaction.aborted) == (False, True)
 
 
-def test_a_copy_of_keys_that_are_not_repeated_ends_a_transaction() -> None:
+def test_unrepeated_copy_aborts_transaction() -> None:
     store = ours.KvStore.open("memory://").result()
     store["a"], store["b"] = b"1", b"2"
     transaction = ours.Transaction(repeatable_read=True)

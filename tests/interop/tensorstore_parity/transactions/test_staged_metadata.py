@@ -23,7 +23,9 @@ def _metadata(driver: str, shape: list[int]) -> dict[str, Any]:
     return {"shape": shape, "data_type": "int16", "chunk_grid": grid}
 
 
-def _opened(ts: Any, driver: str, context: Any, shape: list[int] | None = None, **how: Any) -> Any:
+def _open_handle(
+    ts: Any, driver: str, context: Any, shape: list[int] | None = None, **how: Any
+) -> Any:
     spec: dict[str, Any] = {"driver": driver, "kvstore": "memory://"}
     if shape is not None:
         spec["metadata"], how["create"] = _metadata(driver, shape), True
@@ -74,11 +76,11 @@ def _remove(ts: Any, handle: Any) -> None:
 @pytest.mark.parametrize("change", [_nothing, _grow, _grow_twice, _remove])
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 @pytest.mark.parametrize("taken", ["before", "within"])
-def test_specs_tell_what_a_transaction_has_made(driver: str, taken: str, change: Any) -> None:
+def test_specs_have_staged_metadata(driver: str, taken: str, change: Any) -> None:
     """Of all handles in it, whatever they are views of, and of none outside."""
 
-    def told(ts: Any) -> list[Any]:
-        outside = _opened(ts, driver, ts.Context(), [4, 6])
+    def describe(ts: Any) -> list[Any]:
+        outside = _open_handle(ts, driver, ts.Context(), [4, 6])
         transaction = ts.Transaction()
         within = outside.with_transaction(transaction)
         if taken == "before":
@@ -93,7 +95,7 @@ def test_specs_tell_what_a_transaction_has_made(driver: str, taken: str, change:
             assert _specs(within) == [ValueError, ValueError]
         return found
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)
 
 
 def _replace(document: dict[str, Any], driver: str, how: str) -> bytes:
@@ -113,13 +115,13 @@ def _replace(document: dict[str, Any], driver: str, how: str) -> bytes:
      "removed, then the same", "removed, then longer"],
 )  # fmt: skip
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_metadata_that_are_replaced_as_keys(driver: str, how: str, first: str) -> None:
+def test_metadata_replaced_as_keys(driver: str, how: str, first: str) -> None:
     """Handles in the transaction have them, or are refused where these are of another array."""
     key = _DOCUMENTS[driver]
 
-    def told(ts: Any) -> list[Any]:
+    def describe(ts: Any) -> list[Any]:
         context = ts.Context()
-        outside = _opened(ts, driver, context, [4])
+        outside = _open_handle(ts, driver, context, [4])
         outside[...] = [1, 2, 3, 4]
         transaction = ts.Transaction()
         within = outside.with_transaction(transaction)
@@ -154,4 +156,4 @@ def test_metadata_that_are_replaced_as_keys(driver: str, how: str, first: str) -
         shape = json.loads(stored.value)["shape"] if how != "damaged" and stored.value else None
         return [*found, shape, outside.kvstore.list().result()]
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)

@@ -35,10 +35,10 @@ def _created(
      (4, "int16", 2, 0), (4, "uint8", 2, 7)],
     ids=str,
 )  # fmt: skip
-def test_an_array_that_a_transaction_creates_anew(made: Any, when: str) -> None:
+def test_array_replaced_in_transaction(made: Any, when: str) -> None:
     """An old handle has the new bounds, and is refused where chunks would be others."""
 
-    def told(ts: Any) -> list[Any]:
+    def describe(ts: Any) -> list[Any]:
         context = ts.Context()
         outside = _created(ts, context, 4, "uint8", 2, 0)
         outside.write([1, 2, 3, 4]).result()
@@ -58,7 +58,7 @@ def test_an_array_that_a_transaction_creates_anew(made: Any, when: str) -> None:
         found += [plain_outcome(lambda: ts.open(_PLACE, context=context).result().read().result())]
         return found
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)
 
 
 @pytest.mark.parametrize("recheck", [False, True, "open"])
@@ -68,10 +68,10 @@ def test_an_array_that_a_transaction_creates_anew(made: Any, when: str) -> None:
     [(4, "uint8", 2, 0), (6, "uint8", 2, 0), (4, "uint8", 4, 0), (4, "int16", 2, 0)],
     ids=str,
 )
-def test_an_array_that_a_transaction_has_created_anew(made: Any, grows: bool, recheck: Any) -> None:
+def test_array_replaced_before_commit(made: Any, grows: bool, recheck: Any) -> None:
     """Handles outside have the new bounds, or tell no more than what they were."""
 
-    def told(ts: Any) -> list[Any]:
+    def describe(ts: Any) -> list[Any]:
         context = ts.Context()
         outside = _created(ts, context, 4, "uint8", 2, 0, recheck_cached_metadata=recheck)
         with ts.Transaction() as transaction:
@@ -96,7 +96,7 @@ def test_an_array_that_a_transaction_has_created_anew(made: Any, grows: bool, re
         ]
         return [plain_outcome(act) for act in acts]
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)
 
 
 @pytest.mark.parametrize("recheck", [False, True, "open"])
@@ -108,7 +108,7 @@ def test_an_array_that_a_transaction_resizes(
 ) -> None:
     """All handles in the transaction have the bounds of it, whatever they recheck."""
 
-    def told(ts: Any) -> list[Any]:
+    def describe(ts: Any) -> list[Any]:
         context = ts.Context()
         outside = _created(ts, context, 4, "uint8", 2, 0)
         outside.write([1, 2, 3, 4]).result()
@@ -129,14 +129,12 @@ def test_an_array_that_a_transaction_resizes(
         transaction.commit_async().result()
         return [*found, *(plain_outcome(lambda h=h: h.read().result()) for h in (apart, outside))]
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 @pytest.mark.parametrize("before", [False, True])
-def test_what_others_resized_has_its_new_length_in_a_transaction(
-    driver: str, before: bool, tmp_path: Path
-) -> None:
+def test_transaction_uses_concurrent_resize(driver: str, before: bool, tmp_path: Path) -> None:
     """Of a dimension that the transaction resized itself, it is the length that it gave."""
 
     def seen(ts: Any) -> list[Any]:
@@ -164,10 +162,10 @@ def test_what_others_resized_has_its_new_length_in_a_transaction(
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 @pytest.mark.parametrize("others", ["before", "after", "never"])
-def test_a_document_that_was_resized_and_then_replaced(driver: str, others: str) -> None:
+def test_resized_document_replaced_as_key(driver: str, others: str) -> None:
     """What others do to it is no conflict any more, and handles do not take the resize for it."""
 
-    def told(ts: Any) -> list[Any]:
+    def describe(ts: Any) -> list[Any]:
         spec, context = {"driver": driver, "kvstore": "memory://"}, ts.Context()
         new = {"create": True, "dtype": "int8", "shape": [4], "fill_value": 0}
         made = ts.open(spec, context=context, **new).result()
@@ -184,14 +182,14 @@ def test_a_document_that_was_resized_and_then_replaced(driver: str, others: str)
         known = made.read().result().shape
         return [known, json.loads(made.kvstore[key])["shape"]]
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)
 
 
 @pytest.mark.parametrize("how", ["commit_sync", "abort"])
-def test_what_a_handle_tells_when_its_transaction_is_over(how: str) -> None:
+def test_handle_properties_after_transaction(how: str) -> None:
     """A spec would mean what is no longer so; what is known of the array is known."""
 
-    def told(ts: Any) -> list[Any]:
+    def describe(ts: Any) -> list[Any]:
         transaction = ts.Transaction()
         handle = _created(ts, ts.Context(), 4, "uint8", 2, 0, transaction=transaction)
         getattr(transaction, how)()
@@ -205,11 +203,11 @@ def test_what_a_handle_tells_when_its_transaction_is_over(how: str) -> None:
         )
         return [plain_outcome(ask) for ask in asked]
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)
 
 
 @pytest.mark.parametrize("how", ["commit_sync", "abort"])
-def test_a_handle_whose_transaction_is_over_is_shown(how: str) -> None:
+def test_repr_of_handle_after_transaction(how: str) -> None:
     transaction = ours.Transaction()
     handle = _created(ours, ours.Context(), 4, "uint8", 2, 0, transaction=transaction)
     getattr(transaction, how)()

@@ -59,7 +59,7 @@ def values(handle: Any) -> list[int]:
     return handle.read().result().tolist()
 
 
-def created(side: Side) -> Any:
+def create_array(side: Side) -> Any:
     txn = side.ts.Transaction()
     made = side.create(transaction=txn)
     made[...] = 5
@@ -191,7 +191,7 @@ def others_write_to_the_chunk(side: Side) -> Any:
 
 
 SCENARIOS = [
-    created,
+    create_array,
     created_by_two,
     created_in_vain,
     replaced,
@@ -211,7 +211,7 @@ SCENARIOS = [
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 @pytest.mark.parametrize("place", ["file", "memory"])
-def test_the_same_happens(
+def test_scenarios_match_tensorstore(
     scenario: Callable[[Side], Any], driver: str, place: str, tmp_path: Path
 ) -> None:
     found = []
@@ -258,7 +258,7 @@ def chunks_of_functions(ts: Any) -> Any:
         elements[domain.index_exp] = chunk
         calls.append(f"write {domain} {chunk.tolist()}")
 
-    def told() -> list[str]:
+    def describe() -> list[str]:
         found = sorted(calls)
         calls.clear()
         return found
@@ -275,20 +275,20 @@ def chunks_of_functions(ts: Any) -> Any:
         inside[1] = 5
         inside[2:6] = 6
         inside[8:12] = 7
-        found += [told(), *map(values, (inside, handle) if looked_at else ())]
+        found += [describe(), *map(values, (inside, handle) if looked_at else ())]
         txn.commit_sync()
-        found += [told()]
+        found += [describe()]
     txn = ts.Transaction(atomic=True)
     handle.with_transaction(txn)[2] = 3
     txn.commit_sync()
-    found += [told()]
+    found += [describe()]
     txn = ts.Transaction(atomic=True)
 
     def both() -> None:  # TensorStore refuses the write, and not the commit
         handle.with_transaction(txn)[...] = 3
         txn.commit_sync()
 
-    found += [refused(both), told()]
+    found += [refused(both), describe()]
     txn = ts.Transaction()
     handle.with_transaction(txn)[...] = 3
     txn.abort()
@@ -296,7 +296,7 @@ def chunks_of_functions(ts: Any) -> Any:
     with ts.Transaction() as txn:
         only.with_transaction(txn)[0:3] = 5
         only.with_transaction(txn)[3] = 6
-    found += [told()]
+    found += [describe()]
     txn = ts.Transaction()
     written_only().with_transaction(txn)[0:3] = 5
     return [*found, refused(txn.commit_sync)]
@@ -314,7 +314,7 @@ def test_chunks_of_functions() -> None:
     assert chunks_of_functions(ours) == chunks_of_functions(theirs)
 
 
-def test_chunks_of_which_a_part_was_written_are_read_once() -> None:
+def test_partly_written_chunks_are_read_once() -> None:
     calls = []
 
     def read(domain: Any, chunk: Any, parameters: Any) -> None:
@@ -401,7 +401,7 @@ RANGES = [("b", "z"), ("b", ""), ("b/", "b0"), ("", ""), ("b1", "b3"), ("b2", "b
 @pytest.mark.parametrize("place", ["memory", "folder"])
 @pytest.mark.parametrize("ends", RANGES)
 @pytest.mark.parametrize("repeatable", [False, True])
-def test_a_range_is_removed_as_it_is_at_the_commit(
+def test_delete_range_covers_keys_at_commit(
     ends: tuple[str, str], place: str, *, repeatable: bool, tmp_path: Path
 ) -> None:
     """Others may add keys to it meanwhile; what is written to it afterwards stays.
@@ -409,7 +409,7 @@ def test_a_range_is_removed_as_it_is_at_the_commit(
     In files TensorStore's removal takes away what its own writes have begun.
     """
 
-    def told(package: Any, url: str) -> Any:
+    def describe(package: Any, url: str) -> Any:
         store = package.KvStore.open(url).result()
         for key in ("a", "b1", "b2", "c/d"):
             store[key] = key
@@ -425,11 +425,11 @@ def test_a_range_is_removed_as_it_is_at_the_commit(
         return seen, {key: store[key] for key in sorted(store.list().result())}
 
     url = "memory://" if place == "memory" else f"file://{tmp_path}/"
-    assert told(ours, url) == told(theirs, "memory://")
+    assert describe(ours, url) == describe(theirs, "memory://")
 
 
 @pytest.mark.parametrize("atomic", [False, True])
-def test_what_was_read_is_compared_though_it_is_removed_with_others(*, atomic: bool) -> None:
+def test_read_key_deleted_in_range_is_compared(*, atomic: bool) -> None:
     for package in (ours, theirs):
         store = package.KvStore.open("memory://").result()
         store["a"] = store["b"] = b"1"
@@ -507,7 +507,7 @@ FORMAT_3 = {"driver": "zarr3", "kvstore": "memory://a/"}
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize("codecs", [[], [{"name": "gzip"}]], ids=str)
-def test_looking_at_keys_leaves_what_was_written_aside(layout: Any, codecs: list[Any]) -> None:
+def test_key_reads_keep_staged_elements(layout: Any, codecs: list[Any]) -> None:
     """What others change in the meantime stays, as where nobody looked."""
     for acts in product("wWzorlks", repeat=3):
         one, other = (Looking(ts, layout, codecs).result(acts) for ts in (ours, theirs))
@@ -516,14 +516,14 @@ def test_looking_at_keys_leaves_what_was_written_aside(layout: Any, codecs: list
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize("letters", ["wWodp", "wWoxpe"])
-def test_keys_replace_what_was_written_aside(letters: str, layout: Any) -> None:
+def test_key_writes_replace_staged_elements(letters: str, layout: Any) -> None:
     """Whatever others make of the chunk does not matter then, but for writes on a condition."""
     for acts in product(letters, repeat=3):
         one, other = (Looking(ts, layout, []).result(acts) for ts in (ours, theirs))
         assert one == other, acts
 
 
-def test_copied_keys_leave_what_was_written_to_other_chunks() -> None:
+def test_key_copy_keeps_other_staged_chunks() -> None:
     """TensorStore copies no keys in memory."""
     looking = Looking(ours, {"chunk_shape": [2]}, [])
     looking.inside[...] = 7
@@ -536,7 +536,7 @@ def test_copied_keys_leave_what_was_written_to_other_chunks() -> None:
     assert values(looking.outside) == [7, 7, 0, 1, 7, 7, 7, 7]
 
 
-def test_the_generation_of_what_was_written_stays() -> None:
+def test_generation_of_staged_value_is_stable() -> None:
     looking = Looking(ours, {"chunk_shape": [4]}, [])
     looking.act("w")
     staged = looking.inside.kvstore
@@ -547,7 +547,7 @@ def test_the_generation_of_what_was_written_stays() -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
-def test_reading_elements_lists_no_key_that_was_removed(layout: Any) -> None:
+def test_element_read_does_not_restore_deleted_key(layout: Any) -> None:
     """In TensorStore the key is there again, until the commit."""
     looking = Looking(ours, layout, [])
     looking.act("x")
@@ -587,7 +587,7 @@ def test_a_write_that_is_cancelled_before_it_began_is_committed() -> None:
 def test_grown_several_times(format_name: str, others: int) -> None:
     """What a transaction makes larger is made of what others have made of it."""
 
-    def told(package: Any) -> Any:
+    def describe(package: Any) -> Any:
         spec = {"driver": format_name, "kvstore": "memory://"}
         layout = package.ChunkLayout(chunk_shape=[4])
         options = {"dtype": package.int32, "shape": [6], "chunk_layout": layout}
@@ -603,13 +603,13 @@ def test_grown_several_times(format_name: str, others: int) -> None:
             found = before, values(inside), inside.resolve().result().shape
         return found, values(made.resolve().result())
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)
 
 
 @pytest.mark.parametrize("format_name", ["zarr", "zarr3"])
 @pytest.mark.parametrize("repeatable", [False, True])
-def test_others_change_the_bounds_while_it_is_used(format_name: str, *, repeatable: bool) -> None:
-    def told(package: Any) -> Any:
+def test_concurrent_resize_during_use(format_name: str, *, repeatable: bool) -> None:
+    def describe(package: Any) -> Any:
         spec = {"driver": format_name, "kvstore": "memory://"}
         layout = package.ChunkLayout(chunk_shape=[4])
         options = {"dtype": package.int32, "shape": [6], "chunk_layout": layout}
@@ -623,4 +623,4 @@ def test_others_change_the_bounds_while_it_is_used(format_name: str, *, repeatab
         transaction.commit_sync()
         return found, values(made.resolve().result())
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)
