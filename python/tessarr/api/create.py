@@ -51,26 +51,26 @@ def create_array(
 ) -> Array:
     """Create an array.
 
-    All functions that create an array, and the methods of groups, take these keywords.
+    All functions and methods that create an array take these keywords.
 
     Parameters
     ----------
     store
-        Where, as for `open`.
+        The store, as for `open`.
     name, path
-        The path of the array in the store, by either name; by default the root. The
-        groups above it are created.
+        The path of the array in the store, by either name; by default the root. Missing groups
+        above it are created.
     chunk_store
-        Where the chunks are to be, if not in `store`.
+        The store of the chunks, if it differs from `store`.
     storage_options
-        What the file system of a URL is to know, such as ``{"anon": True}``.
+        Options of the file system of a URL, such as ``{"anon": True}``.
     shape
-        Lengths of the axes; may be left out where `data` is given.
+        Lengths of the axes; optional with `data`.
     dtype
         The data type; by default that of `data`, else float64.
     data
-        What to write into the new array. An array of Tessarr, zarr-python, h5py or Dask is
-        read part by part. Masked elements are stored as `fill_value`.
+        The values of the new array. An array of Tessarr, zarr-python, h5py or Dask is read part by
+        part. Masked elements are stored as `fill_value`.
     chunks
         The shape of a chunk. None, True or "auto": chosen for you. An integer: that along
         each axis. False or -1: one chunk. In a sequence None and -1 mean the whole axis, as do
@@ -91,60 +91,60 @@ def create_array(
     filters
         Codecs for the elements of a chunk before they become bytes.
     serializer
-        The codec that makes bytes of elements. Format 3 only.
+        The codec that converts elements to bytes. Format 3 only.
     object_codec
-        Where `dtype` is object, the codec that makes bytes of the objects, such as
-        ``tessarr.codecs.JSON()``. Not needed for text and bytes: their data types are
-        ``str`` and ``bytes``.
+        The codec that converts objects to bytes where `dtype` is object, such as
+        ``tessarr.codecs.JSON()``. Text and bytes do not need it: their data types are ``str`` and
+        ``bytes``.
     fill_value
-        What elements are that were never written; by default zero, and for masked `data`
-        the fill value of that: ``np.ma.masked_equal(a[:], a.fill_value)`` is masked again.
-        None leaves it open in format 2; masked elements are an error then.
+        The value of elements that were never written; by default zero, and for masked `data` its
+        fill value, so that ``np.ma.masked_equal(a[:], a.fill_value)`` restores the mask. None
+        leaves it undefined in format 2; masked elements are then an error.
     order
         The layout of elements within a stored chunk: C, or F for the first axis fastest.
     dimension_names
         Names of the axes. Format 3 only.
     attributes
-        What you want to say of the array; see `tessarr.node.attributes`.
+        The attributes of the array; see `tessarr.node.attributes`.
     zarr_format
         2 or 3; by default as the options say, which is 3.
     chunk_key_encoding
-        How chunks are called: "default" or "v2", its JSON, or name and separator:
-        ``("v2", "/")``. In format 2 only the latter.
+        The encoding of chunk keys: "default" or "v2", its JSON, or name and separator: ``("v2",
+        "/")``. In format 2 only "v2".
     dimension_separator
-        The separator in the names of chunks: by default "." in format 2, "/" in format 3.
+        The separator in chunk keys: by default "." in format 2, "/" in format 3.
     storage_transformers
-        What stands between the array and its store, from the array on. Format 3 only.
+        Extensions between the array and its store, the one next to the array first. Format 3 only.
     overwrite
-        Delete the node that is there, with everything below it; everything is checked
-        first. By default that there is one is an error.
+        Delete an existing node, with everything below it, after all arguments are checked. By
+        default an existing node is an error.
     write_data
-        Whether `data` is written. If not, the array is only made to take it.
+        Whether `data` is written. If not, it determines only the shape and the data type.
     write_empty_chunks
-        Whether chunks that hold nothing but the fill value are stored; by default
-        as the options say, which is not.
+        Whether chunks that hold only the fill value are stored; by default as in the options, which
+        is False.
     missing
-        What is read where nothing is stored. "fill": the fill value. "refuse_chunks": where a
-        chunk or shard is missing that is a `NotFoundError`. "refuse": also where a shard lacks
-        a chunk. Chunks of nothing but the fill value are not stored, unless
+        The result of reading chunks that are not stored. "fill": the fill value. "refuse_chunks": a
+        `NotFoundError` for a missing chunk or shard. "refuse": also a `NotFoundError` for a chunk
+        that a shard lacks. Chunks that hold only the fill value are not stored, unless
         `write_empty_chunks` is true.
     config
-        The same as zarr-python has it, ``{"write_empty_chunks": True}``; with
-        ``{"read_missing_chunks": False}`` is `missing` "refuse_chunks". Its other members make no
-        difference here.
+        Runtime settings as in zarr-python: ``{"write_empty_chunks": True}``, or
+        ``{"read_missing_chunks": False}`` for `missing` "refuse_chunks". Other members have no
+        effect.
     synchronizer, cache_metadata
         As for `open_array`.
     read_only
-        Whether the array that is returned refuses to be changed.
+        Whether the returned array rejects changes.
     compressor, fillvalue, chunk_shape, zarr_version
-        What zarr-python and h5py call `compressors`, `fill_value`, `chunks` and `zarr_format`, too.
+        Names of zarr-python and h5py for `compressors`, `fill_value`, `chunks` and `zarr_format`.
     compression, compression_opts, shuffle, fletcher32, maxshape
         h5py's: "gzip" or another codec's name, or a level of gzip; what the codec takes; a
         byte shuffle before it, and a checksum. ``maxshape`` is not needed: every array may
         grow. In format 2, "gzip" is zlib's form of it, as zarr-python 2 has it.
     cache_attrs, meta_array, partial_decompress
-        Of zarr-python 2: with ``cache_attrs=False`` metadata is not kept either, `meta_array`
-        has to be NumPy's, and blocks of Blosc are decoded by themselves in any case.
+        Keywords of zarr-python 2: ``cache_attrs=False`` implies ``cache_metadata=False``,
+        `meta_array` must be a NumPy array, and ``partial_decompress`` has no effect.
 
     Returns
     -------
@@ -154,11 +154,11 @@ def create_array(
     Raises
     ------
     ArgumentError
-        If arguments are not valid, alone or together: the message names all of them.
+        If arguments are invalid or inconsistent; the message names all of them.
     TypeError
-        If a keyword is not known, or there is neither a shape nor data.
+        If a keyword is unknown, or both shape and data are missing.
     ExistsError
-        If there is a node already, or an array above.
+        If a node exists at the path, or an array above it.
     UnsupportedError
         If a data type or codec is not supported.
 
@@ -211,7 +211,7 @@ def create(  # noqa: PLR0917 (the order that zarr-python 2 has)
     mode: str | None = None,
     **settings: Any,
 ) -> Array:
-    """Create an array, with the order of arguments that zarr-python 2 has.
+    """Create an array, with the argument order of zarr-python 2.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def create(  # noqa: PLR0917 (the order that zarr-python 2 has)
     path, chunk_store, filters, cache_metadata, **settings
         As for `create_array`.
     mode
-        As zarr-python 3 has it: with "w" `overwrite` is true.
+        As in zarr-python 3: "w" implies `overwrite`.
 
     Examples
     --------
@@ -269,12 +269,11 @@ def create_group(
         The path of the group in the store; by default the root. The groups above it are
         created.
     attributes
-        What you want to say of the group.
+        The attributes of the group.
     zarr_format
         2 or 3; by default as the options say, which is 3.
     overwrite
-        Delete the node that is there, with everything below it. By default that
-        there is one is an error.
+        Delete an existing node, with everything below it. By default an existing node is an error.
     chunk_store, storage_options
         As for `create_array`.
 
@@ -347,9 +346,9 @@ def ones(shape: ShapeLike, **settings: Unpack[StoreSettings]) -> Array:
 
 
 def empty(shape: ShapeLike, **settings: Unpack[StoreSettings]) -> Array:
-    """Create an array whose elements mean nothing before they are written, as `full` does.
+    """Create an array whose elements are undefined until they are written, as `full` does.
 
-    Format 2 states that; format 3 cannot, and has the default fill value.
+    Format 2 has no fill value then; format 3 has the default one.
 
     Examples
     --------
@@ -391,14 +390,14 @@ def from_array(
     serializer: Any = "keep",
     **settings: Any,
 ) -> Array:
-    """Create an array from another one: with its data, and all its settings but those given.
+    """Create an array with the data of another one, and with its settings as defaults.
 
     Parameters
     ----------
     store, **settings
         As for `create_array`.
     data
-        The other array: of Tessarr, zarr-python, h5py, Dask, NumPy, … It is read part by part.
+        The other array, of Tessarr, zarr-python, h5py, Dask, NumPy, …, which is read part by part.
     chunks, shards, filters, compressors, serializer
         As for `create_array`; "keep" for those of `data`.
 
@@ -435,13 +434,13 @@ def full_like(a: Any, fill_value: Any = "keep", **settings: Any) -> Array:
     Parameters
     ----------
     a
-        An array of Tessarr, zarr-python, h5py, NumPy, … Of a Zarr library it gives
-        shape, data type, chunks, shards, codecs, layout, format and the names of axes;
-        of others the first three.
+        An array of Tessarr, zarr-python, h5py, NumPy, … Arrays of Zarr libraries determine shape,
+        data type, chunks, shards, codecs, order, format and dimension names; others the first
+        three.
     fill_value
         As for `create_array`; by default that of `a`.
     **settings
-        As for `create_array`, also ``store``: what is to be otherwise.
+        As for `create_array`, also ``store``; they override the settings of `a`.
 
     Examples
     --------
@@ -481,7 +480,7 @@ def ones_like(a: Any, **settings: Any) -> Array:
 
 
 def empty_like(a: Any, **settings: Any) -> Array:
-    """Create an array like another one whose elements mean nothing yet, as `full_like` does.
+    """Create an array like another one with undefined elements, as `full_like` does.
 
     Examples
     --------

@@ -44,7 +44,7 @@ __all__ = [
 
 
 _MODES: Final[Mapping[str | None, Literal["r", "r+", "a"]]] = {"r": "r", "r+": "r+", "a": "a"}
-"""Modes that open what is there."""
+"""Modes that open existing nodes."""
 
 
 def create_hierarchy(
@@ -55,32 +55,32 @@ def create_hierarchy(
     zarr_format: ZarrFormat | None = None,
     overwrite: bool = False,
 ) -> Iterator[tuple[str, Array | Group]]:
-    """Create several nodes, and the groups above: all of them, or none.
+    """Create several nodes, and missing groups above them: all of them, or none.
 
     Parameters
     ----------
     store, path
         Where, as for `tessarr.open`.
     nodes
-        What is to be created, by path: as for `tessarr.Group.create_hierarchy`. The path
-        ``""`` is the group above all others.
+        The nodes to create, by path, as for `tessarr.Group.create_hierarchy`. The path ``""`` is
+        the group above all others.
     zarr_format
-        2 or 3; by default that of the group that is there, else that of the metadata that is
-        given, else as the options say.
+        2 or 3; by default the format of an existing group, else that of metadata in `nodes`, else
+        as in the options.
     overwrite
-        Delete what is there, with everything below it. By default that is an error.
+        Delete existing nodes, with everything below them. By default existing nodes are an error.
 
     Returns
     -------
     iterator of (str, Array or Group)
-        The new nodes, by path, sorted; the groups between, too. They exist already.
+        The new nodes by path, sorted, including missing groups above them. They exist already.
 
     Raises
     ------
     ExistsError
         If there is a node at one of the paths, or an array above one; nothing has changed.
     ArgumentError, MetadataError
-        If what is to be created is not valid.
+        If a node is invalid.
 
     Examples
     --------
@@ -126,12 +126,12 @@ def tree(
     max_nodes: int | None = 500,
     plain: bool = True,
 ) -> Tree:
-    """Return a drawing of a hierarchy, to print or for a notebook to show.
+    """Return a tree view of a hierarchy, for printing and for notebooks.
 
     Parameters
     ----------
     grp
-        A group, an array, or where one is, as for `tessarr.open`.
+        A group, an array, or the location of one, as for `tessarr.open`.
     path
         Of the group in the store; by default the root.
     expand, level, max_nodes, plain
@@ -163,7 +163,7 @@ def consolidate_metadata(
     metadata_key: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Group:
-    """Copy the metadata of all nodes below a group into one place, anew if it was before.
+    """Store copies of the metadata of all nodes below a group in one document.
 
     Parameters
     ----------
@@ -174,8 +174,8 @@ def consolidate_metadata(
     zarr_format
         The only format to look for.
     metadata_key
-        The name of the document of format 2, if it is not to be ``.zmetadata``. Under
-        another name the copies stay as they are when a node is changed.
+        The name of the document of format 2, instead of ``.zmetadata``. Changes of nodes do not
+        update copies under another name.
     storage_options
         As for `tessarr.open`.
 
@@ -191,17 +191,15 @@ def consolidate_metadata(
     MetadataError
         If a document is not JSON.
     ArgumentError
-        If a name is given, but the group is of format 3.
+        If a name is passed for a group of format 3.
 
-    Notes
-    -----
-    Costs one listing per group and one or three requests per node. Format 2 keeps the
+    Notes ----- Costs one listing per group and one or three requests per node. Format 2 stores the
     copies in ``.zmetadata``, format 3 in the ``zarr.json`` of the group.
 
-    Every change that Tessarr makes to a node (attributes, creation, deletion, resize) is made
-    to the copies of all groups above it, too. Other programs may not do so: then
-    call this again, or `consolidated_differences` to see. Changes that Tessarr makes in another
-    process meanwhile are copied if the group had copies before; other changes may be missed.
+    Every change of a node by Tessarr (attributes, creation, deletion, resize) also updates the
+    copies of all groups above it. Other programs may not do so: call this function again, or
+    `consolidated_differences` to check. If the group had copies before, concurrent changes by
+    Tessarr in other processes are included; other concurrent changes may be missed.
 
     Examples
     --------
@@ -229,15 +227,15 @@ def open_consolidated(
     zarr_format: ZarrFormat | None = None,
     **settings: Any,
 ) -> Group:
-    """Open a group by its consolidated metadata, which it has to have.
+    """Open a group by its consolidated metadata, which must exist.
 
     Parameters
     ----------
     store, mode, path, zarr_format, **settings
         As for `tessarr.open_group`.
     metadata_key
-        The name of the document of format 2, if it is not ``.zmetadata``; it has this place in
-        zarr-python 2. A mode is taken for one, as elsewhere.
+        The name of the document of format 2, if it is not ``.zmetadata``. The argument has this
+        position in zarr-python 2; a mode at this position is accepted as the mode.
 
     Returns
     -------
@@ -248,11 +246,9 @@ def open_consolidated(
     NotFoundError
         If there is no group, or it has no consolidated metadata.
     MetadataError
-        If that is broken.
+        If the consolidated metadata is invalid.
 
-    Notes
-    -----
-    One request; members, what is below them, and the drawing of all take none.
+    Notes ----- Costs one request. Members, nodes below them, and the tree view cost none.
 
     Examples
     --------
@@ -291,8 +287,8 @@ def consolidated_differences(
     Returns
     -------
     dict
-        By path from the group: "missing" where a node has no copy, "gone" where a copy
-        has no node, "changed" where they differ. Empty where all is in step.
+        By path from the group: "missing" for a node without a copy, "gone" for a copy without a
+        node, "changed" for a copy that differs. Empty if all copies are current.
 
     Notes
     -----
@@ -319,7 +315,7 @@ def consolidated_differences(
 def remove_consolidated(
     store: StoreLike, *, path: str | None = None, zarr_format: ZarrFormat | None = None
 ) -> bool:
-    """Remove the consolidated metadata of a group; the nodes stay as they are.
+    """Remove the consolidated metadata of a group; the nodes do not change.
 
     Parameters
     ----------
@@ -345,19 +341,19 @@ def remove_consolidated(
 def migrate_1to2(
     store: StoreLike, *, path: str | None = None, order: MemoryOrder | None = None
 ) -> Array:
-    """Bring an array of format 1 to format 2, in place.
+    """Migrate an array of format 1 to format 2, in place.
 
     Parameters
     ----------
     store
         Where, as for `tessarr.open`. Format 1 has one array in a store.
     path
-        Where in the store that array is, if not at the root.
+        The path of the array in the store, if it is not the root.
     order
-        How the elements of chunks really are laid out, "C" or "F". By default as the
-        metadata says. zarr-python 1 stored "C" whatever its metadata said, unless the
-        compressor was Blosc; others did as they said. It cannot be known from the data, so if
-        values look scrambled, which is warned of, this is the remedy.
+        The actual order of elements in chunks, "C" or "F"; by default that of the metadata.
+        zarr-python 1 always stored "C" unless the compressor was Blosc; other libraries followed
+        the metadata. The data does not show the order: if values look scrambled after a warning,
+        pass the other order.
 
     Returns
     -------
@@ -373,10 +369,8 @@ def migrate_1to2(
     MetadataError
         If the metadata is broken; ``.problems`` are all of them.
 
-    Notes
-    -----
-    Only metadata is written, chunks stay as they are. Interrupted at any point, the
-    array is there in one format or the other, and calling this again finishes it.
+    Notes ----- Only metadata is written; chunks do not change. After an interruption at any point
+    the array exists in one of the formats, and another call completes the migration.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Opening arrays and groups, or creating what is not there, as a mode says.
+"""Public functions that open arrays and groups, or create them.
 
 Modes are those of zarr-python and h5py:
 
@@ -56,7 +56,7 @@ def open(
     storage_options: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Array | Group:
-    """Open the array or group that is there, whatever its format.
+    """Open an array or a group of any format.
 
     Parameters
     ----------
@@ -64,20 +64,20 @@ def open(
         The path of a folder, ``file://…``, ``memory://name``, a store, a mapping of
         keys to bytes, or None for a new store in memory.
     mode
-        r, r+, a, w or w-: see `tessarr.api.open`. With a, w and w- what is created is an
-        array if a shape or data is given, else a group.
+        r, r+, a, w or w-: see `tessarr.api.open`. Modes a, w and w- create an array if a shape or
+        data is passed, else a group.
     path
         The path of the node in the store; by default the root.
     zarr_format
-        The only format to look for, and that of what is created.
+        The only format to look for, and the format of a new node.
     use_consolidated
         As for `open_group`; True and a name open a group only.
     chunk_store
-        Where the chunks are, if not in `store`.
+        The store of the chunks, if it differs from `store`.
     storage_options
-        What the file system of a URL is to know, such as ``{"anon": True}``.
+        Options of the file system of a URL, such as ``{"anon": True}``.
     **settings
-        For an array, as for `open_array`; for a new group ``attributes``.
+        For an array, as for `open_array`; for a new group, ``attributes``.
 
     Returns
     -------
@@ -86,11 +86,11 @@ def open(
     Raises
     ------
     NotFoundError
-        If it has to exist and does not.
+        If the mode requires a node and none exists.
     ExistsError
-        If it must not exist and does.
+        If the mode forbids an existing node and one exists.
     MetadataError
-        If its metadata is broken; ``.problems`` are all of them.
+        If the metadata is invalid; ``.problems`` lists all problems.
 
     Examples
     --------
@@ -146,26 +146,24 @@ def open_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
     storage_options: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Array:
-    """Open an array, or create it, as the mode says.
+    """Open an array, or create it, depending on the mode.
 
     Parameters
     ----------
     store, mode, path, chunk_store, storage_options
         As for `open`.
     shape, chunks, dtype, compressor, fill_value, order, filters
-        For a new array, as for `create_array`. Ignored where the array exists.
+        For a new array, as for `create_array`. Ignored if the array exists.
     synchronizer
-        Guards what is written; see `tessarr.ThreadSynchronizer`. Not needed, as arrays are
-        safe by themselves.
+        Locks for writes; see `tessarr.ThreadSynchronizer`. Most stores do not need one.
     cache_metadata
-        Whether the array keeps the metadata that it was opened with. If not, it looks
-        before each access whether another program has changed it.
+        Whether the array keeps its metadata. If False, each access checks whether another program
+        has changed it.
     zarr_format
-        The only format to look for, and that of a new array.
+        The only format to look for, and the format of a new array.
     **settings
-        ``write_empty_chunks`` and ``missing``, what is stored of chunks that hold nothing but
-        the fill value, and read of those that are not; and all else that `create_array` takes,
-        for a new array.
+        ``write_empty_chunks`` and ``missing``, as for `create_array`, and for a new array all its
+        other keywords.
 
     Returns
     -------
@@ -174,18 +172,16 @@ def open_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
     Raises
     ------
     NotFoundError
-        If it has to exist and does not, or there is a group.
+        If the mode requires an array and none exists, or a group exists.
     ExistsError
         If it must not exist and does.
     MetadataError
         If its metadata is broken; ``.problems`` are all of them.
     TypeError
-        If it is to be created and no shape is given, or a keyword is unknown.
+        If an array is to be created without a shape, or a keyword is unknown.
 
-    Notes
-    -----
-    An array of format 3 costs one request, one of format 2 three. Metadata that was
-    read before and has not changed is not parsed again.
+    Notes ----- An array of format 3 costs one request, an array of format 2 three. Unchanged
+    metadata is not parsed again.
 
     Examples
     --------
@@ -225,18 +221,18 @@ def open_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
 
 
 def open_like(a: Any, path: StoreLike, store: StoreLike = None, **settings: Any) -> Array:
-    """Open an array, or create one that is like another.
+    """Open an array, or create one with the settings of another array.
 
     Parameters
     ----------
     a
         An array of Tessarr, zarr-python, h5py, NumPy, …
     path
-        Where to open or create the array: what `open_array` calls `store`.
+        The location of the array: `store` of `open_array`.
     store
-        Given, `path` is the path of the array in this store.
+        The store, if `path` is a path in it.
     **settings
-        As for `open_array`; what is not given is as `a` has it, if an array is created.
+        As for `open_array`; a new array has all other settings of `a`.
 
     Examples
     --------
@@ -268,7 +264,7 @@ def open_group(
     storage_options: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Group:
-    """Open a group, or create it, as the mode says.
+    """Open a group, or create it, depending on the mode.
 
     Parameters
     ----------
@@ -277,15 +273,15 @@ def open_group(
     synchronizer
         Guards what is written to arrays of the group; see `open_array`.
     zarr_format
-        The only format to look for, and that of a new group.
+        The only format to look for, and the format of a new group.
     attributes
-        Of a new group. Ignored where the group exists.
+        Attributes of a new group. Ignored if the group exists.
     use_consolidated
-        Whether members are those that the group's consolidated metadata names, which
-        takes no further request. None: if it has such and is opened for reading only;
-        for writing, members are looked up in the store, so that what others add shows.
-        True: it has to have such. A string: the same, by that name in place of
-        ``.zmetadata`` (format 2). False: it is ignored.
+        Whether the group finds its members in its consolidated metadata, which costs no further
+        request. None: only if it has such metadata and is opened for reading; otherwise it looks up
+        members in the store, so that nodes of other programs show. True: consolidated metadata is
+        required. A string: its document has this name in place of ``.zmetadata`` (format 2). False:
+        it is ignored.
     **settings
         ``cache_attrs``, ``meta_array`` and ``zarr_version``, as zarr-python has them.
 
@@ -296,17 +292,15 @@ def open_group(
     Raises
     ------
     NotFoundError
-        If it has to exist and does not, or there is an array.
+        If the mode requires a group and none exists, or an array exists.
     ExistsError
         If it must not exist and does.
     MetadataError
         If its metadata is broken; ``.problems`` are all of them.
 
-    Notes
-    -----
-    The copies in consolidated metadata may differ from the documents of the nodes, if a
-    program other than Tessarr changed those; a node that is opened by its own path is what
-    its own document says. See `tessarr.consolidate_metadata`.
+    Notes ----- The copies in consolidated metadata may differ from the documents of the nodes if a
+    program other than Tessarr changed those; a node that is opened by its path uses its own
+    document. See `tessarr.consolidate_metadata`.
 
     Examples
     --------
@@ -344,14 +338,14 @@ def group(
     path: str | None = None,
     **settings: Any,
 ) -> Group:
-    """Open the group that is there, or create one.
+    """Open a group, or create it.
 
     Parameters
     ----------
     store, chunk_store, synchronizer, path, **settings
         As for `open_group`.
     overwrite
-        Delete what is there, with everything below it, and create a group.
+        Delete an existing node, with everything below it, and create a group.
 
     Examples
     --------
@@ -364,7 +358,7 @@ def group(
 
 
 _COMMON_SETTINGS: Final = ("shape", "data", "synchronizer", "cache_attrs", "meta_array", "config")
-"""What `open` takes without it telling that an array is meant."""
+"""Keywords of `open` that apply to both arrays and groups."""
 
 _GROUP_SETTINGS: Final = {"synchronizer", "cache_attrs", "meta_array", "zarr_version"}
 
@@ -377,7 +371,7 @@ _KINDS: Final[dict[Kind | None, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class _OpenRequest:
-    """What is to be opened: where, of which format and kind (None means any), and how."""
+    """A request to open a node: location, format, kind (None means any) and runtime settings."""
 
     store: Store
     path: str
@@ -387,14 +381,14 @@ class _OpenRequest:
     copies: bool = False
 
     def node(self, mode: str, create: Callable[..., Array | Group] | None) -> Array | Group:
-        """Do what the mode says: return what is there, bound, or what is created.
+        """Return the existing node, or the new one, depending on the mode.
 
         Parameters
         ----------
         mode
             r, r+, a, w or w-.
         create
-            Given ``overwrite``; None where nothing can be created.
+            A function of ``overwrite``; None if nothing can be created.
         """
         if mode in ("r", "r+", "a"):
             copies = ".zmetadata" if self.copies else None
@@ -422,7 +416,7 @@ class _OpenRequest:
         except ExistsError:
             if mode != "a":
                 raise
-            # Somebody else created it in the meantime.
+            # Another program created it concurrently.
             return self.node("r+", None)
 
     def _bind_meta(self, meta: ArrayMeta | GroupMeta, *, read_only: bool) -> Array | Group:
@@ -437,7 +431,7 @@ class _OpenRequest:
     def _is_below_deleted(self) -> bool:
         from tessarr.flow.create import is_below_deleted
 
-        # To open what exists, without a shape to create an array by, is one request.
+        # Opening an existing array, without a shape for a new one, costs one request.
         needs_check = bool(self.path) and self.kind == "array"
         return needs_check and run_flow(is_below_deleted(self.path), self.store)
 
@@ -466,7 +460,7 @@ class _OpenRequest:
 def _parse_settings(
     settings: dict[str, Any], zarr_format: ZarrFormat | None, function: str
 ) -> tuple[dict[str, Any], ZarrFormat | None]:
-    """Return the settings for what exists, and the format; refuse names that are not known."""
+    """Return the runtime settings and the format; reject unknown keywords."""
     from tessarr.array.config import check_keywords, runtime_settings
     from tessarr.array.keywords import SETTING_NAMES
 
@@ -479,7 +473,7 @@ def _parse_settings(
 
 
 def _rebind_group(group: Group, runtime: Mapping[str, Any]) -> Group:
-    """Return a group that was created, opened as the settings say."""
+    """Return a new group with runtime settings."""
     settings: dict[str, Any] = {"read_only": False, **runtime}
     rebound: Group = bind_node(group.metadata, group._store, group.path, **settings)
     return rebound
@@ -490,7 +484,7 @@ def _uses_copies(store: Store, mode: str, use_consolidated: bool | str | None) -
 
 
 def _read_copies(meta: GroupMeta, path: str) -> Consolidated | None:
-    """Return the consolidated metadata of a group, if it has any that can be used."""
+    """Return the usable consolidated metadata of a group, if any."""
     if meta.consolidated is None:
         return None
     from tessarr.metadata.consolidated import Consolidated

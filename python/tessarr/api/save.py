@@ -48,14 +48,14 @@ def save(
     Parameters
     ----------
     store, path, zarr_format, storage_options
-        Where, as for `save_group`. An existing node is replaced.
+        The location, as for `save_group`. An existing node is replaced.
     *args, **kwargs
         The arrays, as for `save_group`.
 
     Raises
     ------
     ArgumentError
-        If there is nothing to save.
+        If no array is passed.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def save_array(
     store, path, zarr_format, storage_options, **settings
         As for `tessarr.create_array`. An existing node is replaced.
     arr
-        The array: of NumPy, Tessarr, zarr-python, h5py, Dask, or what NumPy makes an array of.
+        An array of NumPy, Tessarr, zarr-python, h5py or Dask, or any array-like.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def save_group(
     store, storage_options
         Where, as for `tessarr.create_array`.
     *args
-        Arrays, which are called ``arr_0``, ``arr_1``, …
+        Arrays, which get the names ``arr_0``, ``arr_1``, …
     path
         The path of the group in the store. An existing node is replaced.
     zarr_format
@@ -129,7 +129,7 @@ def save_group(
     Raises
     ------
     ArgumentError
-        If there is nothing to save, or what is no array: then nothing is deleted.
+        If no array is passed, or an argument is no array; then nothing is deleted.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def load(
     storage_options: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Loaded:
-    """Load an array as a NumPy array, or a group as a mapping that loads its members when asked.
+    """Load an array as a NumPy array, or a group as a mapping that loads members lazily.
 
     Parameters
     ----------
@@ -211,9 +211,9 @@ def load(
 
 
 class LazyLoader(Mapping[str, "Loaded"]):
-    """The members of a group as NumPy arrays, each read when it is first asked for, and kept.
+    """The members of a group as NumPy arrays, each read on first access and cached.
 
-    Made by `load`. Groups below are mappings of the same kind; a name may be a path.
+    `load` returns it. Groups below are mappings of the same class; a name may be a path.
     """
 
     __slots__ = ("_group", "_loaded")
@@ -263,7 +263,7 @@ def _open_store_for_save(
     zarr_format: ZarrFormat,
     storage_options: Mapping[str, Any] | None,
 ) -> Generator[tuple[Store, str]]:
-    """Find a store, and close it at the end if it was opened here: a zip file has to be."""
+    """Open a store, and close it at the end if it was opened here, as a Zip file needs."""
     resolved, node_path = locate_node(
         store, "w", path, zarr_format, storage_options=storage_options
     )

@@ -44,46 +44,40 @@ A = TypeVar("A", bound="Array")
 class Array(ArrayMutation):
     """An array in a store, indexed like a NumPy array.
 
-    Arrays are made by `tessarr.open_array`, `tessarr.create_array` and by
-    groups; ``Array(store)`` opens one that is there.
+    `tessarr.open_array`, `tessarr.create_array` and groups return arrays; ``Array(store)`` opens an
+    existing one.
 
     Parameters
     ----------
     store
-        Where the array is: what `tessarr.open` takes.
+        The store of the array, as for `tessarr.open`.
     path
         The path of the array in the store; by default the root.
     read_only
-        Whether changes are refused.
+        Whether the array rejects changes.
     chunk_store
-        Where the chunks are, if not with the metadata.
+        The store of the chunks, if it differs from that of the metadata.
     synchronizer
-        What gives a lock for each key, which is held while that is written: a
-        `tessarr.ThreadSynchronizer`, a `tessarr.ProcessSynchronizer`, or any object
-        whose ``[key]`` is a context manager.
+        Locks for keys, held during writes: a `tessarr.ThreadSynchronizer`, a
+        `tessarr.ProcessSynchronizer`, or any object whose ``[key]`` is a context manager.
     cache_metadata
-        Whether the metadata of when the array was opened is kept until `refresh`. If not,
-        it is read anew (one request, or three of format 2) whenever it is needed,
-        so that the array follows others that resize it.
+        Whether the array keeps its metadata until `refresh`. If False, every access reads it again
+        (one request, or three in format 2), so that the array follows resizes by other programs.
     write_empty_chunks
-        Whether chunks that hold nothing but the fill value are stored; by default as
-        the options say.
+        Whether chunks that hold only the fill value are stored; by default as in the options.
     missing
-        What is read where nothing is stored, as for `tessarr.create_array`.
+        The result of reading chunks that are not stored, as for `tessarr.create_array`.
     zarr_format
         The only format to look for.
     **settings
         ``config``, ``cache_attrs``, ``zarr_version``, ``meta_array`` and ``partial_decompress``
         as `tessarr.open_array` takes them.
 
-    Notes
-    -----
-    ``a[key]`` reads and ``a[key] = value`` writes, with NumPy's rules: integers,
-    slices with any step, ``...``, ``None``, masks and integer arrays; of records
-    also names of fields, alone or beside these: ``a["x", :10]``. What is read
-    is always a new array, never a view. All methods may be called from many
-    threads at a time. Reading touches the chunks of the selection only, and
-    needs no memory beyond the result and a chunk per thread.
+    Notes ----- ``a[key]`` reads and ``a[key] = value`` writes, with NumPy's rules: integers, slices
+    with any step, ``...``, ``None``, masks and integer arrays. Keys of records may have field
+    names: ``a["x", :10]``. The result of a read is always a new array, never a view. All methods
+    are thread-safe. A read touches only the chunks of the selection, and needs memory for the
+    result and one chunk per thread.
 
     Examples
     --------
@@ -158,26 +152,26 @@ class Array(ArrayMutation):
 
     @classmethod
     def open(cls, store: StoreLike, path: str | None = None, **settings: Any) -> Self:
-        """Open an array that is there: the same as ``Array(store, path, …)``."""
+        """Open an existing array: the same as ``Array(store, path, …)``."""
         return cls(store, path, **settings)
 
     @classmethod
     def from_dict(cls, store_path: StoreLike, data: Mapping[str, Any]) -> Self:
-        """Return the array that metadata describes, wherever that comes from; nothing is read.
+        """Return the array that a metadata document describes, without I/O.
 
         Parameters
         ----------
         store_path
-            Where the array is: what `tessarr.open` takes, such as the `store_path` of a node.
+            The store of the array, as for `tessarr.open`, such as the `store_path` of a node.
         data
             Its ``zarr.json``, or its ``.zarray`` with ``attributes`` in it.
 
         Raises
         ------
         MetadataError
-            If that is not valid; ``.problems`` are all of them.
+            If the document is not valid; ``.problems`` lists all problems.
         ArgumentError
-            If it is not the metadata of an array.
+            If the document does not describe an array.
 
         Examples
         --------
@@ -206,7 +200,7 @@ class Array(ArrayMutation):
 
     @property
     def config(self) -> ArrayConfig:
-        """What is not stored with the array, but said when it is opened."""
+        """The settings that apply when the array is opened and are not stored."""
         from tessarr.array.config import ArrayConfig
 
         return ArrayConfig(self._write_empty_chunks, self._missing == "fill")
@@ -217,12 +211,12 @@ class Array(ArrayMutation):
         Parameters
         ----------
         config
-            One, or some of its fields by name; those that zarr-python 3 has are taken, too.
+            A configuration, or some of its fields by name; those of zarr-python 3 work, too.
 
         Raises
         ------
         TypeError
-            If there is no such field.
+            If a field is unknown.
 
         Examples
         --------
@@ -268,37 +262,36 @@ class Array(ArrayMutation):
         read_only: bool | None = None,
         synchronizer: Synchronizer | None = None,
     ) -> Self:
-        """Return an array of the same stored chunks, taken for something else.
+        """Return a view of the same stored chunks with another shape, data type or codecs.
 
         Parameters
         ----------
         shape, chunks
-            The shape that the view has, and its chunks, which have to hold as many bytes.
+            The shape of the view, and its chunks, which must have as many bytes.
         dtype
-            What the decoded bytes are taken for.
+            The data type of the decoded bytes.
         fill_value
-            What elements are that are not stored.
+            The value of elements that are not stored.
         filters
-            What chunks go through first, such as ``[]`` for what is stored.
+            The filters of the view, such as ``[]`` to read the stored bytes.
         read_only
-            Whether the view refuses changes; by default as the array does.
+            Whether the view rejects changes; by default as the array does.
         synchronizer
             As for `Array`; by default that of the array.
 
         Returns
         -------
         Array
-            Writing to it writes to the array's chunks, by the view's filters and fill
-            value. It cannot be resized, and does not follow when the array is.
+            A write to the view writes to the array's chunks, with the view's filters and fill
+            value. The view cannot be resized, and does not follow resizes of the array.
 
         Raises
         ------
         ArgumentError
-            If the parts do not fit each other.
+            If the arguments are inconsistent.
 
-        Notes
-        -----
-        Nobody checks that the stored bytes make sense as what they are taken for.
+        Notes ----- The view does not check that the stored bytes are valid elements of its data
+        type.
 
         Examples
         --------
@@ -320,17 +313,17 @@ class Array(ArrayMutation):
         return self._view("view", {**changes, **others}, view_metadata(self.metadata, **changes))
 
     def astype(self, dtype: DataTypeLike) -> Self:
-        """Return a view whose elements are cast as they are read; it refuses changes.
+        """Return a read-only view whose elements are cast when they are read.
 
         Parameters
         ----------
         dtype
-            What NumPy's ``astype`` takes.
+            The data type, as for NumPy's ``astype``.
 
         Raises
         ------
         UnsupportedError
-            If elements of either type are of any length, as text is.
+            If one of the types has elements of variable length, such as text.
 
         Examples
         --------
@@ -434,27 +427,27 @@ def bind_as(
     Parameters
     ----------
     cls
-        What is made.
+        The class of the array.
     meta, store, path
-        What and where.
+        The metadata, the store and the path.
     read_only
-        Whether it refuses to be changed.
+        Whether the array rejects changes.
     write_empty_chunks
         Whether chunks that hold nothing but the fill value are stored; by default
         as the options say.
     synchronizer, cache_metadata
         As for `Array`.
     missing
-        What is read where nothing is stored: "fill", the fill value; or "refuse_chunks", where
-        a chunk is missing that is an error, or "refuse", also where a shard lacks a subchunk.
+        The result of reading chunks that are not stored: "fill", the fill value; "refuse_chunks",
+        an error for a missing chunk; or "refuse", also an error for a subchunk that a shard lacks.
     keeps_past
-        Whether what others have appended to the last chunks stays where these are written, also
-        while the array does not know of it. With a synchronizer it always does.
+        Whether writes keep elements beyond the shape in edge chunks, which other programs may have
+        appended. With a synchronizer they always do.
     present
         What has to be in a folder as long as the array is there: its "document", or at least its
         "folder", where it was opened by copies of the metadata. None: nothing has to be.
     viewed
-        What it is a view of.
+        The array, the method and the arguments that created a view.
     """
     options = current()
     if meta.codecs.runs_code:
@@ -513,7 +506,7 @@ _OTHER_KEYWORDS: Final = (
     "meta_array",
     "partial_decompress",
 )
-"""Settings that zarr-python has for the constructor, beside those that have a place here."""
+"""Further keywords of zarr-python's constructor."""
 
 
 set_public_module("tessarr", Array)

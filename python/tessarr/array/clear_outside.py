@@ -48,14 +48,14 @@ __all__ = [
 ]
 
 _MAX_KEYS: Final = 1000
-"""So many chunks are deleted without a listing: one response lists as many keys."""
+"""Up to this number of chunks are deleted without a listing: one response lists as many keys."""
 
 _BLOCK_BYTES: Final = 1 << 26
 """Edge chunks are read in blocks of about this size."""
 
 
 class StoredArray(Protocol):
-    """What this module needs of an array."""
+    """The attributes of an array that this module uses."""
 
     _store: Store
 
@@ -71,12 +71,12 @@ class StoredArray(Protocol):
 
     @property
     def write_empty_chunks(self) -> bool:
-        """Whether chunks that hold nothing but the fill value are stored."""
+        """Whether chunks that hold only the fill value are stored."""
         ...
 
     @property
     def synchronizer(self) -> Synchronizer | None:
-        """What excludes other writers."""
+        """The synchronizer of the array."""
         ...
 
 
@@ -100,7 +100,7 @@ def _keys_outside(
 ) -> Flow[list[str]]:
     """Return the keys of cells of a large grid that a small grid lacks.
 
-    More than `few` are looked up by one listing, and only those that are stored are returned.
+    More than `few` keys come from one listing, which omits keys that are not stored.
     """
     encoding = meta.chunk_key_encoding
     if prod(large) - prod(map(min, large, small)) <= few:
@@ -113,14 +113,14 @@ def _keys_outside(
 
 
 def _cells_outside(large: Shape, small: Shape) -> Iterator[Shape]:
-    """Yield the positions in a grid that are not in another one."""
+    """Yield the cells of a grid that another grid lacks."""
     for axis, (before, after) in enumerate(zip(large, small, strict=True)):
         inside = map(range, map(min, large[:axis], small[:axis]))
         yield from product(*inside, range(after, before), *map(range, large[axis + 1 :]))
 
 
 def trim_edges(array: StoredArray, old: ArrayMeta, new: ArrayMeta) -> None:
-    """Set what kept chunks hold outside the new shape to the fill value."""
+    """Set elements of remaining chunks outside of the new shape to the fill value."""
     kept_shape = tuple(
         min(before, axis.start(count))
         for before, count, axis in zip(old.shape, new.grid_shape, new.chunk_grid.cuts, strict=True)
@@ -151,17 +151,17 @@ def clear_exposed(
     edges: bool,
     confirm: Callable[[], None],
 ) -> None:
-    """Remove what is stored of elements that `new` has and `old` has not.
+    """Remove stored elements that belong to `new` but not to `old`.
 
     Parameters
     ----------
     array
-        The array. Its lock is held, so that no other program changes the shape meanwhile.
+        The array, whose shape lock is held.
     old, new
-        Its metadata as they are stored, and as they will be.
+        The stored and the new metadata.
     edges
-        Whether chunks that reach over the old edge are cleared there, too. They are read, and
-        written only if they hold something else than the fill value there.
+        Whether edge chunks of the old shape are cleared, too. They are read, and written only if
+        they hold another value than the fill value.
     confirm
         Raises an error if the stored shape is no longer that of `old`.
     """
@@ -200,7 +200,7 @@ def _delete(keys: list[str]) -> Flow[None]:
 def _clear_edges(
     array: StoredArray, old: ArrayMeta, new: ArrayMeta, confirm: Callable[[], None]
 ) -> None:
-    """Set what chunks hold between the old edge and the new one to the fill value."""
+    """Set elements of chunks between the old edge and the new one to the fill value."""
     cuts = old.chunk_grid.cuts
     ends = [cut.start(count) for cut, count in zip(cuts, old.grid_shape, strict=True)]
     outer = tuple(map(min, new.shape, ends))
@@ -251,7 +251,7 @@ def _split_bounds(bounds: tuple[int, int], cut: Cuts) -> list[tuple[int, int]]:
 
 
 def _is_fill(values: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
-    """Tell whether all elements are the fill value, bit by bit."""
+    """Return whether all elements equal the fill value, bit by bit."""
     if values.dtype.kind == "O":
         fill_element = fill[()]
         return all(np.array_equal(value, fill_element) for value in values.flat)
@@ -276,7 +276,7 @@ def fill_array(meta: ArrayMeta) -> npt.NDArray[Any]:
 
 
 def _read_region(array: StoredArray, meta: ArrayMeta, selection: Selection) -> npt.NDArray[Any]:
-    """Read from the array as if it had other metadata."""
+    """Read from the array with other metadata."""
     buffer, finish = read_target(selection, meta.data_type.numpy, None)
     _engine_array(array, meta, store_fill=False)._read(selection.axes, selection.out_axes, buffer)
     values: npt.NDArray[Any] = finish(buffer)
@@ -291,7 +291,7 @@ def write_region(
     *,
     store_fill: bool = False,
 ) -> None:
-    """Write to the array as if it had other metadata."""
+    """Write to the array with other metadata."""
     if not values.size:
         return
     handle = _engine_array(array, meta, store_fill=store_fill)

@@ -26,7 +26,7 @@ RUNTIME_SETTINGS: Final = (
     "cache_metadata",
     "read_only",
 )
-"""Settings that say how an array is open."""
+"""Settings that apply when an array is opened."""
 
 _MISSING: Final = ("fill", "refuse_chunks", "refuse")
 
@@ -37,7 +37,7 @@ _FOREIGN_NAMES: Final = {
     "level": "compression_opts",
     "format": "zarr_format",
 }
-"""What some users call a setting, where it is not spelt alike."""
+"""Names that other libraries use for a setting."""
 
 _RUNTIME_HINTS: Final = frozenset(
     ["order", "sharding_coalesce_max_bytes", "sharding_coalesce_max_gap_bytes"]
@@ -47,18 +47,18 @@ _RUNTIME_HINTS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ArrayConfig:
-    """What is said of an array when it is opened, and not stored with it.
+    """Runtime settings of an array.
 
     Parameters
     ----------
     write_empty_chunks
-        Whether chunks that hold nothing but the fill value are stored.
+        Whether chunks that hold only the fill value are stored.
     read_missing_chunks
-        Whether chunks that are not stored read as the fill value. If not, to read one is an
-        error (`tessarr.errors.NotFoundError`); such are then also chunks of nothing but the fill
-        value, unless `write_empty_chunks` is true.
+        Whether chunks that are not stored read as the fill value. If not, reading one raises
+        `tessarr.errors.NotFoundError`, also for chunks that hold only the fill value, unless
+        `write_empty_chunks` is true.
     order
-        The layout of what is read: always C.
+        The memory order of results: always C.
     """
 
     write_empty_chunks: bool = False
@@ -67,7 +67,7 @@ class ArrayConfig:
 
 
 def runtime_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those settings that say how an array is open, for `tessarr.array.bind_array`.
+    """Return the runtime settings, as keywords of `tessarr.array.bind_array`.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def check_keywords(settings: Iterable[str], function: str, known: Collection[str
 
 
 def config_settings(config: Any) -> dict[str, Any]:
-    """Return what a ``config`` says of how an array is to be open: ours, or one of zarr-python.
+    """Return the runtime settings in a ``config`` of Tessarr or zarr-python.
 
     Raises
     ------

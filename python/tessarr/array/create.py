@@ -52,7 +52,7 @@ def create_array(
     within: str | None = None,
     **settings: Unpack[Settings],
 ) -> Array:
-    """Create an array and, where there is `data`, write that.
+    """Create an array and write `data`, if any.
 
     Everything is checked before anything changes; if storing `data` fails, the
     array is removed again. `within` is the path of a group known to exist; the
@@ -70,16 +70,16 @@ class CreationPlan:
     Parameters
     ----------
     store
-        Where it is to be.
+        The store of the new array.
     meta
         Its metadata.
     values
-        What is to be written into it: an array of NumPy that fits, or another that can be
-        read part by part; None for nothing.
+        The values to write: a NumPy array, or another array that is read part by part; None for no
+        values.
     opened
-        How it is to be open.
+        Keywords of `bind_array`.
     overwrite
-        Whether what is there is deleted.
+        Whether an existing node is deleted.
     """
 
     store: Store
@@ -97,7 +97,7 @@ class CreationPlan:
         data: Any = None,
         **settings: Unpack[Settings],
     ) -> CreationPlan:
-        """Return the array that settings describe; nothing is stored, or read from `data`."""
+        """Return the plan for an array with these settings, without I/O."""
         keywords = parse_keywords(settings)
         if keywords.meta["zarr_format"] == 2:
             keywords.meta.update(_store_separator(store, keywords.meta.get("dimension_separator")))
@@ -108,16 +108,16 @@ class CreationPlan:
         return cls(store, meta, values, keywords.opened, keywords.overwrite)
 
     def read_own_source(self, path: str) -> None:
-        """Read what is to be written, if deleting the node at `path` would delete it."""
+        """Read the values, if the deletion of the node at `path` would delete them."""
         source = self.values
         if isinstance(source, Array) and source._store == self.store:
             inside = not path or f"{source.path}/".startswith(f"{path}/")
             self.values = source[...] if inside else source
 
     def execute(self, path: str, *, within: str | None = None) -> Array:
-        """Create the array and write what it holds.
+        """Create the array and write its values.
 
-        What it replaces stays until it is complete, if the store can do that.
+        The old node stays until the new one is complete, if the store supports that.
         """
         build = None if self.values is None else self.build
         if not self.overwrite or not replace_node(
@@ -137,7 +137,7 @@ class CreationPlan:
         within: str | None = None,
         overwrite: bool = False,
     ) -> None:
-        """Create the array in any store, and write what it holds; a failure leaves none."""
+        """Create the array in a store and write its values; a failure leaves no array."""
         # Data replaces all chunks that are there.
         clear = self.values is None
         flow = create.create_node(
@@ -159,7 +159,7 @@ class CreationPlan:
 
 
 def _store_separator(store: Store, requested: str | None) -> dict[str, Any]:
-    """Return the separator in the keys of chunks, where the store has a say in it."""
+    """Return the separator of chunk keys, if the store prescribes one."""
     separator_of_store = get_dimension_separator(store)
     if separator_of_store is None:
         return {}
@@ -172,7 +172,7 @@ def _store_separator(store: Store, requested: str | None) -> dict[str, Any]:
 
 
 class _InitialData:
-    """What is to be written into a new array, if anything is.
+    """The initial values of a new array, if any.
 
     An array of another library or in another store is not read here, but part by part when it
     is written.

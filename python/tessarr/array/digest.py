@@ -25,7 +25,7 @@ _PIECE_BYTES: Final = 1 << 24
 def compute_digest(store: Store, path: str, meta: ArrayMeta, hashname: str) -> bytes:
     """Return the checksum of the chunks in the order of the grid, then that of the documents.
 
-    The order is that of zarr-python 2.18: arrays of format 2 have the same checksum there.
+    The order is that of zarr-python 2.18, so that arrays of format 2 have the same checksum.
     """
     try:
         checksum = hashlib.new(hashname, usedforsecurity=False)

@@ -44,7 +44,7 @@ _Normalize: TypeAlias = "Callable[[Any, Shape], Selection]"
 
 
 class ArrayIndexing(ArrayProperties):
-    """An array as something to select from."""
+    """Reading and writing of selections."""
 
     __slots__ = ()
 
@@ -63,10 +63,10 @@ class ArrayIndexing(ArrayProperties):
         Parameters
         ----------
         selection
-            What might stand between the brackets; by default everything.
+            A key of the array; by default everything.
         out
-            Where to put the result: a NumPy array or other memory of its shape, or an
-            array that is stored. If its data type is another, NumPy's ``same_kind`` casts.
+            The destination: a NumPy array or other memory of the result's shape, or a stored array.
+            A different data type is cast by NumPy's rule ``same_kind``.
 
         Returns
         -------
@@ -93,7 +93,7 @@ class ArrayIndexing(ArrayProperties):
     def start_read(
         self, normalize: _Normalize, key: Any, out: npt.NDArray[Any] | None = None
     ) -> Future[Any]:
-        """Start to read what a key of any form selects."""
+        """Start to read the selection of a key."""
         selection, fields = self._parse_key(normalize, key)
         buffer, finish = self._read_buffer(selection, out, fields)
         from tessarr.flow.future import Future
@@ -119,7 +119,7 @@ class ArrayIndexing(ArrayProperties):
         Parameters
         ----------
         selection
-            What might stand between the brackets.
+            A key of the array.
         value
             Broadcast to the selection's shape. It must not be changed until the
             future is done. With a synchronizer it is stored when this returns.
@@ -137,7 +137,7 @@ class ArrayIndexing(ArrayProperties):
         return self.start_write(select, selection, value)
 
     def start_write(self, normalize: _Normalize, key: Any, value: ArrayLike) -> Future[None]:
-        """Start to write what a key of any form selects."""
+        """Start to write to the selection of a key."""
         self._check_writable()
         selection, fields = self._parse_key(normalize, key)
         values = self._prepare_values(selection, value, fields)
@@ -157,11 +157,11 @@ class ArrayIndexing(ArrayProperties):
         return future
 
     def _getitem(self, key: Any) -> Any:
-        """Read what the engine does not parse itself (called by it)."""
+        """Read a key that the engine does not parse itself (called by the engine)."""
         return self._read_key(select, key)
 
     def _setitem(self, key: Any, value: Any) -> None:
-        """Write what the engine does not parse itself (called by it)."""
+        """Write to a key that the engine does not parse itself (called by the engine)."""
         self._write_key(select, key, value)
 
     def _read_key(
@@ -245,7 +245,7 @@ class ArrayIndexing(ArrayProperties):
 
     @property
     def lazy(self) -> LazyArray:
-        """A view of the array, to be indexed without reading: see `LazyArray`.
+        """A lazy view of the array: see `LazyArray`.
 
         Examples
         --------
@@ -279,7 +279,7 @@ class ArrayIndexing(ArrayProperties):
         return select_blocks(key, shape, self._meta.chunk_cuts)
 
     def fields(self, names: FieldsLike) -> Indexer:
-        """Return what reads and writes only some fields of records: ``a.fields("x")[:10]``.
+        """Return an indexer for some fields of records: ``a.fields("x")[:10]``.
 
         Parameters
         ----------

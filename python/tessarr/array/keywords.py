@@ -29,7 +29,7 @@ __all__ = ["SETTING_NAMES", "CreationSettings", "Settings", "StoreSettings", "pa
 
 
 class SettingsWithoutFill(TypedDict, total=False):
-    """Keywords of every function that creates an array, but for the fill value."""
+    """Keywords of every function that creates an array, except the fill value."""
 
     dtype: DataTypeLike | None
     chunks: Any
@@ -77,7 +77,7 @@ class Settings(SettingsWithoutFill, total=False):
 
 
 class StoreSettings(SettingsWithoutFill, total=False):
-    """Keywords of functions that are about the fill value, and where the array is to be."""
+    """Keywords of functions that set the fill value: the settings and the location."""
 
     store: StoreLike
     name: str | None
@@ -94,21 +94,21 @@ _ALIASES: Final = {
 }
 
 _H5PY: Final = {"gzip": "zlib", "lzf": None, "szip": None}
-"""What h5py's names of compressions are called by numcodecs."""
+"""Names of numcodecs for the compressions of h5py."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreationSettings:
-    """Settings of a new array, sorted by who has to know.
+    """Settings of a new array, grouped by the module that uses them.
 
     Parameters
     ----------
     meta
-        For `tessarr.metadata.build.build_array_meta`, but for the shape.
+        Keywords of `tessarr.metadata.build.build_array_meta`, without the shape.
     opened
-        For `tessarr.array.bind_array`.
+        Keywords of `tessarr.array.bind_array`.
     maxshape
-        The lengths to which h5py would let the array grow; here each may grow.
+        The maximum lengths of h5py; here every axis may grow.
     """
 
     meta: dict[str, Any]
@@ -119,23 +119,23 @@ class CreationSettings:
 
 
 SETTING_NAMES: Final = Settings.__optional_keys__
-"""Every name that a setting has."""
+"""All names of settings."""
 
 
 def parse_keywords(settings: Mapping[str, Any], function: str = "create_array") -> CreationSettings:
-    """Return the settings by the names of today, sorted by who has to know.
+    """Return the settings under their current names, grouped by use.
 
     Parameters
     ----------
     settings
-        Keywords as users give them.
+        Keywords of the user.
     function
-        Whose they are, for messages.
+        The name of the function, for messages.
 
     Raises
     ------
     TypeError
-        If a name is not known, or two names for one thing are given.
+        If a name is unknown, or two names of one setting are passed.
     ArgumentError
         If a value is not valid.
 
@@ -168,7 +168,7 @@ def parse_keywords(settings: Mapping[str, Any], function: str = "create_array") 
 
 
 def _rename_aliases(settings: dict[str, Any], function: str) -> None:
-    """Bring older names to those of today."""
+    """Replace alternative names of settings by the current ones."""
     for name in ("compressor", "compressors", "compression"):
         if _is_default(settings.get(name)):
             del settings[name]
@@ -188,7 +188,7 @@ def _is_default(value: object) -> bool:
 
 
 def _convert_compression(settings: dict[str, Any], function: str) -> None:
-    """Bring h5py's names of compression to codecs."""
+    """Replace h5py's compression settings by codecs."""
     has_compression = "compression" in settings
     compression = settings.pop("compression", None)
     options = settings.pop("compression_opts", None)
@@ -204,7 +204,7 @@ def _convert_compression(settings: dict[str, Any], function: str) -> None:
 
 
 def _add_hdf5_filters(settings: Mapping[str, Any], *, shuffle: bool, checksum: bool) -> Any:
-    """Return the compressors with HDF5's filters around them, in its order."""
+    """Return the compressors with HDF5's filters, in the order of HDF5."""
     from tessarr.codec.blosc import Blosc
     from tessarr.codec.fletcher32 import Fletcher32
     from tessarr.codec.shuffle import Shuffle
@@ -222,7 +222,7 @@ def _add_hdf5_filters(settings: Mapping[str, Any], *, shuffle: bool, checksum: b
 
 
 def _compression_codec(compression: Any, options: Any, zarr_format: ZarrFormat) -> Codec | None:
-    """Return the codec that h5py's and zarr-python 2's `compression` mean."""
+    """Return the codec for `compression` of h5py or zarr-python 2."""
     if compression is None or (isinstance(compression, str) and compression == "none"):
         return None
     if type(compression) is int:  # h5py: a level of gzip

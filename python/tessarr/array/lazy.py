@@ -28,7 +28,7 @@ __all__ = ["LazyArray"]
 
 
 class _IndexableArray(Protocol):
-    """What a view needs of the array."""
+    """The methods of an array that a view uses."""
 
     @property
     def shape(self) -> Shape: ...
@@ -42,19 +42,17 @@ class _IndexableArray(Protocol):
 
 
 class LazyArray(ScalarConversion):
-    """A view of an array: which elements, in which order, but not their values.
+    """A lazy view of an array: a selection whose elements are not read yet.
 
-    Made by ``array.lazy``, and by indexing another view: by integers, slices of any step, index
-    arrays, masks, ``newaxis`` and ``...`` with NumPy's meaning, `oindex` and `vindex`. A view of a
-    view costs as much as one, and whatever was chosen on the way is read or written by one
-    call of the engine. Assigning to any of these brackets writes.
+    ``array.lazy`` returns a view, and so does indexing a view: by integers, slices of any step,
+    index arrays, masks, ``newaxis`` and ``...`` with NumPy's meaning, `oindex` and `vindex`. A view
+    of a view costs as much as one view, and one call of the engine reads or writes it. Assigning to
+    an indexed view writes.
 
-    Notes
-    -----
-    A view keeps the shape that the array had when ``lazy`` was asked for; when elements are read
-    that the array has no more, that is an error. Views may be used by several threads.
-    ``bool``, ``int``, ``float``, ``complex`` and ``operator.index`` read the element of a view that
-    has one; of any other they are an error, as in NumPy.
+    Notes ----- A view keeps the shape that the array had when it was created; reading elements that
+    a resize has removed is an error. Views are thread-safe. ``bool``, ``int``, ``float``,
+    ``complex`` and ``operator.index`` read the element of a view that has one; of any other they
+    are an error, as in NumPy.
 
     Examples
     --------
@@ -104,7 +102,7 @@ class LazyArray(ScalarConversion):
 
     @property
     def transform(self) -> IndexTransform:
-        """Where in the array each element is."""
+        """The map from the view's indices to those of the array."""
         return self._transform
 
     def __getitem__(self, key: SelectionLike) -> LazyArray:

@@ -28,13 +28,13 @@ _OVERRIDES: Final = {
     "dimension_separator": {"chunk_key_encoding"},
     "zarr_version": {"zarr_format"},
 }
-"""What a setting that is given says too."""
+"""The settings that another setting overrides."""
 
 
 def chunks_of(a: Any) -> Any:
     """Return the chunks of an array, or None where it has none.
 
-    What Dask calls chunks are the lengths of all; of them the longest of each axis counts.
+    Dask lists the lengths of all chunks; the result has the longest of each axis.
 
     Examples
     --------
@@ -53,17 +53,17 @@ def chunks_of(a: Any) -> Any:
 def settings_like(
     a: Any, settings: Mapping[str, Any], *, with_metadata: bool = False
 ) -> dict[str, Any]:
-    """Return settings that are given, and for all others those that an array has.
+    """Return the settings of an array, overridden by the given ones.
 
     Parameters
     ----------
     a
-        An array of Tessarr, zarr-python, h5py, NumPy, … Of the latter only shape, data type
-        and chunks are taken.
+        An array of Tessarr, zarr-python, h5py, NumPy, … Arrays of libraries other than Zarr
+        determine shape, data type and chunks.
     settings
         Settings for the new array.
     with_metadata
-        Whether the fill value, the attributes and the names of chunks are wanted, too.
+        Whether the result includes fill value, attributes and chunk key encoding.
 
     Examples
     --------
@@ -95,14 +95,14 @@ def settings_like(
 
 
 def fill_settings_like(a: Any, fill_value: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings that are given, and for all others those of an array, its fill value too.
+    """Return the settings of an array with its fill value, overridden by the given ones.
 
     Parameters
     ----------
     a, settings
         As for `settings_like`.
     fill_value
-        That of the new array; "keep" for the one that is given, else that of `a`.
+        The fill value of the new array; "keep": that in `settings`, else that of `a`.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def _shape_of(a: Any) -> tuple[int, ...]:
 def _overridden_names(
     shape: tuple[int, ...], like: dict[str, Any], settings: Mapping[str, Any]
 ) -> set[str]:
-    """Return what an array has that does not go with the settings that are given."""
+    """Return the names of settings of an array that conflict with the given ones."""
     names = {name for setting in settings for name in _OVERRIDES.get(setting, ())}
     if "shape" in settings and len(normalize_shape(settings["shape"])) != len(shape):
         names |= {"chunks", "shards", "dimension_names"}
@@ -181,7 +181,7 @@ def _codecs_like(a: Any, source: int, form: int) -> dict[str, Any]:
 
 
 def _metadata_like(a: Any, source: int, form: int) -> dict[str, Any]:
-    """Return what else an array says, but for its codecs."""
+    """Return the settings of an array beside its codecs."""
     attributes = a.attrs.asdict() if hasattr(a.attrs, "asdict") else dict(a.attrs)
     rest: dict[str, Any] = {"fill_value": a.fill_value, "attributes": attributes}
     if source != form:

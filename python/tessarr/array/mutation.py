@@ -21,7 +21,7 @@ __all__ = ["ArrayMutation"]
 
 
 class ArrayMutation(ArrayBase, NumPyProtocol):
-    """An array that can be changed, and follows what others have changed."""
+    """Changes of an array, and refreshing of its metadata."""
 
     __slots__ = ()
 
@@ -54,8 +54,8 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
         ArgumentError
             If the number of axes differs or a length is negative.
         StoreError
-            If somebody else resized the array in the meantime, or the store fails. If
-            the new shape cannot be stored, nothing has changed.
+            If another program resized the array concurrently, or the store fails. If the new shape
+            cannot be stored, nothing has changed.
 
         Notes
         -----
@@ -112,15 +112,13 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
         ArgumentError
             If the data does not fit.
         StoreError
-            If the store fails, or somebody else resized the array in the
-            meantime. The array has its old shape and contents then.
+            If the store fails, or another program resized the array concurrently. The array then
+            has its old shape and contents.
 
-        Notes
-        -----
-        The data is stored first and the shape last, in one atomic step, so readers
-        see all of the data or none. It is put after what is stored now, also where
-        another program has appended since this array was opened. Who appends or
-        resizes waits for others that do: threads, and with a folder processes.
+        Notes ----- The data is stored first and the shape last, in one atomic step, so readers see
+        all of the data or none. The data follows the stored elements, also if another program has
+        appended since this array was opened. Appends and resizes of one array wait for each other:
+        between threads, and in a folder between processes.
 
         Examples
         --------
@@ -161,7 +159,7 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
     # What others have changed
 
     def refresh(self) -> None:
-        """Read the metadata anew, attributes included: what others have changed.
+        """Read the metadata again, including attributes, to see the changes of other programs.
 
         Views stay as they are.
 
@@ -175,9 +173,9 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
         self._update_meta()
 
     def _update_meta(self, *, attributes: bool = True, store: Store | None = None) -> None:
-        """Read the metadata anew, without attributes that are in a document of their own.
+        """Read the metadata again; optionally without attributes in a separate document.
 
-        They may be asked for by another store that is the same.
+        `store` is another handle of the same store.
         """
         if self._view_origin is not None:
             return
@@ -192,7 +190,7 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
         self._meta = new
 
     def _read_stored_meta(self, *, attributes: bool, store: Store | None = None) -> ArrayMeta:
-        """Read the metadata, whatever they tell by now."""
+        """Read the stored metadata."""
         old, store = self._meta, self._store if store is None else store
         form = None if old.is_v1 else old.zarr_format
         flow = open_flow.open_array(self._path, zarr_format=form, attributes=attributes)

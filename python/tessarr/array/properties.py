@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["ArrayProperties", "ScalarConversion", "ViewOrigin"]
 
 ViewOrigin: TypeAlias = "tuple[Any, str, dict[str, Any]]"
-"""What made a view: the array, the method, and its arguments."""
+"""The array, the method and the arguments that created a view."""
 
 
 class ScalarConversion:
-    """What is as good as its element if it has one, as in NumPy; that is read for it."""
+    """Conversion of an array of one element to a number, as in NumPy."""
 
     __slots__ = ()
 
@@ -70,7 +70,7 @@ class ScalarConversion:
 
 
 class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
-    """What an array says of itself."""
+    """Properties of an array."""
 
     __slots__ = ()
 
@@ -102,29 +102,29 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def metadata(self) -> ArrayMeta:
-        """The metadata, whatever the format; not to be modified."""
+        """The metadata in the model of format 3. Do not modify it."""
         if not self._cache_metadata:
             self.refresh()
         return self._meta
 
     @property
     def cache_metadata(self) -> bool:
-        """Whether metadata is that of when the array was opened, or read anew each time."""
+        """Whether the array keeps its metadata; if not, every access reads it again."""
         return self._cache_metadata
 
     @property
     def is_view(self) -> bool:
-        """Whether this is a view: the stored chunks of an array, taken for something else."""
+        """Whether this is a view of another array."""
         return self._view_origin is not None
 
     @property
     def base(self) -> Any:
-        """The array that this is a view of; None if it is none."""
+        """The array that this is a view of; None for other arrays."""
         return None if self._view_origin is None else self._view_origin[0]
 
     @property
     def read_only(self) -> bool:
-        """Whether the array refuses to be changed. May be assigned."""
+        """Whether the array rejects changes. Assign to change it."""
         return self._read_only
 
     @read_only.setter
@@ -174,7 +174,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def chunks(self) -> ChunkLengths:
-        """The shape of the smallest part that is read by itself; in shards, of a subchunk.
+        """The shape of a chunk; in a sharded array, of a subchunk.
 
         Where chunks of an axis have different lengths, these stand in a tuple, as Dask
         has it: ``((10, 20, 5), 4)``.
@@ -211,9 +211,9 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def fill_value(self) -> Any:
-        """What elements are that were never written; None (format 2) leaves that open.
+        """The value of elements that were never written; None (format 2) leaves it undefined.
 
-        Assigning changes what all elements are that are not stored.
+        Assigning changes the value of all elements that are not stored.
         """
         return self.metadata.fill_scalar
 
@@ -228,7 +228,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def maxshape(self) -> tuple[None, ...]:
-        """How long each axis may become; None, without limit."""
+        """The maximum length of each axis: None, unlimited."""
         return (None,) * self.ndim
 
     @property
@@ -238,7 +238,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def meta_array(self) -> np.ndarray[Any, Any]:
-        """An empty array of the kind that results are: NumPy's, as zarr-python 2 tells it."""
+        """An empty array of the class of results, NumPy's, as in zarr-python 2."""
         return np.empty(())
 
     @property
@@ -253,17 +253,17 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def filters(self) -> tuple[Codec, ...]:
-        """What `chunks` go through first: codecs from arrays to arrays; all filters of format 2."""
+        """The array-to-array codecs of `chunks`; in format 2 all filters."""
         return self._codec_roles.filters
 
     @property
     def serializer(self) -> ArrayBytesCodec:
-        """The codec that makes bytes of `chunks`."""
+        """The array-to-bytes codec of `chunks`."""
         return self._codec_roles.serializer
 
     @property
     def compressors(self) -> tuple[Codec, ...]:
-        """The codecs that the bytes of `chunks` go through; at most one in format 2."""
+        """The bytes-to-bytes codecs of `chunks`; at most one in format 2."""
         return self._codec_roles.compressors
 
     @property
@@ -331,7 +331,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def info(self) -> ArrayInfo:
-        """What there is to say about the array, as a table to print; costs one listing.
+        """A table about the array, to print; costs one listing.
 
         Examples
         --------

@@ -64,13 +64,13 @@ __all__ = [
 ]
 
 Accept: TypeAlias = "Callable[[ArrayMeta], None]"
-"""Makes the array what its stored metadata has become."""
+"""Updates the array to its stored metadata."""
 
 T = TypeVar("T")
 
 
 def parse_shape(shape: tuple[Any, ...], rank: int) -> Shape:
-    """Return the shape that the arguments of `Array.resize` mean.
+    """Return the shape that the arguments of `Array.resize` denote.
 
     Examples
     --------
@@ -100,31 +100,31 @@ def resize(
     lock_store: Store | None = None,
     check: Accept | None = None,
 ) -> None:
-    """Store another shape, then remove what is outside of it.
+    """Store another shape, then remove elements outside of it.
 
     Parameters
     ----------
     array
         The array.
     change
-        Gives the new shape, from the one that is stored.
+        Returns the new shape for the stored shape.
     trim
-        Whether what is outside within kept chunks is removed, too.
+        Whether elements outside of the shape in remaining chunks are removed, too.
     clear
-        Whether elements that become part of the array are removed first, where any are stored;
-        with `trim` those within kept chunks, too.
+        Whether stored elements that become part of the array are removed first; with `trim`, also
+        those in existing chunks.
     accept
-        Makes the array what its stored metadata has become.
+        Updates the array to its stored metadata.
     delete
-        Whether chunks that are all outside are removed.
+        Whether chunks that are completely outside are removed.
     groups
-        The groups above that keep copies of metadata, where that is known.
+        The groups above with consolidated metadata, if known.
     known_document
-        What is known of the document.
+        The document as it was last read, if known.
     lock_store
-        The store below caches, where these need not forget what may have changed meanwhile.
+        The store below caches, whose lock leaves cached values valid.
     check
-        Raises if what is stored now is not what may be resized.
+        Raises an error if the stored metadata must not be resized.
     """
     old = new = array.metadata
     cleared: ArrayMeta | None = None
@@ -170,15 +170,15 @@ def resize(
 def resize_document(
     array: _Array, change: Callable[[Shape], Shape], check: Accept, overtaken: Accept
 ) -> Callable[[bytes | None], bytes | None]:
-    """Return what makes the document of a resized array of another one that others have stored.
+    """Return a function that resizes the array in a document that another program has stored.
 
     Parameters
     ----------
     array, change, check
-        As for `resize`; the array as it was before.
+        As for `resize`; the array before the change.
     overtaken
-        Told of the metadata that are found, where others have changed the shape: there may be
-        chunks to be removed that the array did not have.
+        Receives the stored metadata if another program has changed the shape: then there may be
+        more chunks to remove.
     """
     old = array.metadata
     name = "zarr.json" if old.zarr_format == 3 else ".zarray"
@@ -199,7 +199,7 @@ def resize_document(
 
 
 def is_shrinking(old: ArrayMeta, new: ArrayMeta) -> bool:
-    """Tell whether an array gets shorter along any axis."""
+    """Return whether an array gets shorter along any axis."""
     return any(after < before for after, before in zip(new.shape, old.shape, strict=True))
 
 
@@ -211,7 +211,7 @@ def append(array: _Array, data: Any, axis: int, *, part_bytes: int | None, accep
     array, data, axis
         As for `Array.append`.
     part_bytes
-        If the data is not in memory, how much of it may be.
+        The maximum size of a part, if the data is not in memory.
     accept
         Makes the array what its stored metadata has become.
     """
@@ -219,7 +219,7 @@ def append(array: _Array, data: Any, axis: int, *, part_bytes: int | None, accep
 
 
 def set_fill_value(array: _Array, value: Any, *, accept: Accept) -> None:
-    """Store another fill value: what all chunks read as that are not stored."""
+    """Store another fill value, which is the value of all chunks that are not stored."""
     _with_shape_lock(array, lambda: _set_fill_value(array, value, accept))
 
 
@@ -238,7 +238,7 @@ def _set_fill_value(array: _Array, value: Any, accept: Accept) -> None:
 
 
 def _with_shape_lock(array: _Array, work: Callable[[], T], lock_store: Store | None = None) -> T:
-    """Do `work` while nobody else changes the shape of the array in this way."""
+    """Call `work` while the shape lock of the array is held."""
     prefix = prefix_of(array.path)
     document = "zarr.json" if array.metadata.zarr_format == 3 else ".zarray"
     with hold_locks(array.synchronizer, [prefix + document]):
@@ -247,7 +247,7 @@ def _with_shape_lock(array: _Array, work: Callable[[], T], lock_store: Store | N
 
 
 class _ResizeConflictError(StoreError):
-    """Somebody else has changed the shape in the meantime."""
+    """Another program has changed the shape concurrently."""
 
 
 def _resize_conflict(path: str, old: ArrayMeta, stored: ArrayMeta) -> _ResizeConflictError:
@@ -268,7 +268,7 @@ def _retry_conflicts(work: Callable[[], T]) -> T:
 
 
 def _clear_exposed(array: _Array, old: ArrayMeta, new: ArrayMeta, *, edges: bool) -> None:
-    """Remove what is stored of elements that become part of the array."""
+    """Remove stored elements that become part of the array."""
 
     def confirm() -> None:
         stored = run_flow(edit.read_stored_array(array.path, old.zarr_format), array._store)
@@ -279,8 +279,8 @@ def _clear_exposed(array: _Array, old: ArrayMeta, new: ArrayMeta, *, edges: bool
 
 
 def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept: Accept) -> Shape:
-    # What is behind the end is nobody else's as long as it is held. Where that excludes only
-    # those of this process, it is ours as soon as the shape covers it: then that comes first.
+    # While the lock excludes other programs, no other writer uses the region beyond the end. Where
+    # it excludes only this process, the shape reserves the region: then the shape is stored first.
     shape_last = array._store.is_exclusive
     while True:
         old = _refresh_meta(array, accept)
@@ -321,7 +321,7 @@ def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept:
 
 
 def _check_appended(old: ArrayMeta, data: Any, axis: int, part_bytes: int | None) -> Any:
-    """Return what is to be appended, if it has a shape that fits; all in memory, or in parts."""
+    """Return the data to append, in memory or as a lazy array; check its shape."""
     values = _convert_values(old, data) if part_bytes is None else data
     others = [i for i in range(old.rank) if i != axis]
     if len(values.shape) != old.rank or any(values.shape[i] != old.shape[i] for i in others):
@@ -344,7 +344,7 @@ def _convert_values(meta: ArrayMeta, data: Any) -> npt.NDArray[Any]:
 def _split_appended(
     meta: ArrayMeta, axis: int, end: int, count: int, part_bytes: int | None
 ) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of what is appended at a time: up to the end of a chunk, where it can."""
+    """Yield the bounds of the parts to append, at ends of chunks where possible."""
     if part_bytes is None:
         yield 0, count
         return
@@ -368,7 +368,7 @@ def _undo_append(
     appended: Selection,
     error: BaseException,
 ) -> None:
-    """Remove what was stored behind the end, unless it has become somebody else's."""
+    """Remove the appended data, unless another program has resized the array."""
     form, covering = old.zarr_format, old if array._store.is_exclusive else new
     try:
         if run_flow(edit.read_stored_array(array.path, form), array._store).shape == covering.shape:
@@ -382,13 +382,13 @@ def _undo_append(
 
 
 def _refresh_meta(array: _Array, accept: Accept) -> ArrayMeta:
-    """Return the metadata with the shape and the chunks that are stored now."""
+    """Return the metadata with the stored shape and chunk grid."""
     stored = run_flow(edit.read_stored_array(array.path, array.metadata.zarr_format), array._store)
     return _accept_stored(array, stored, accept)
 
 
 def _accept_stored(array: _Array, stored: ArrayMeta, accept: Accept) -> ArrayMeta:
-    """Return the metadata of the array with the shape and the chunks of those that were found."""
+    """Return the metadata of the array with the shape and chunk grid of `stored`."""
     meta = array.metadata
     if (stored.shape, stored.chunk_grid) != (meta.shape, meta.chunk_grid):
         if stored.rank != meta.rank:
@@ -399,7 +399,7 @@ def _accept_stored(array: _Array, stored: ArrayMeta, accept: Accept) -> ArrayMet
 
 
 def reshape_meta(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
-    """Return the metadata of an array with another shape, and chunk grid if it takes one."""
+    """Return the metadata of an array with another shape, and another chunk grid if needed."""
     problems = Problems()
     grid = meta.chunk_grid.resized(shape, meta.parts).fit(shape, "chunks", problems)
     if grid is not None and grid != meta.chunk_grid:
@@ -410,7 +410,7 @@ def reshape_meta(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
 
 
 def _grow_meta(stored: ArrayMeta, *, path: str, old: ArrayMeta, new: ArrayMeta) -> ArrayMeta:
-    """Return those that were found with the new shape, if they have the old one still."""
+    """Return the stored metadata with the new shape, if its shape is the old one."""
     if stored.shape != old.shape:
         raise _resize_conflict(path, old, stored)
     return stored.resized(new.shape, new.chunk_grid)

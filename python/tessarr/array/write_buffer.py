@@ -15,16 +15,16 @@ __all__ = ["Overlay", "buffer_writes"]
 
 
 def buffer_writes(array: Array, store: Store, overlay: Overlay) -> Array:
-    """Return an array once more, in a store, what is written to it being kept in an overlay.
+    """Return the array on another store, with writes that stay in an overlay.
 
     Parameters
     ----------
     array
         The array.
     store
-        Where it is read, and where its method ``_store_kept`` stores what is kept.
+        The store to read from, and to which ``_store_kept`` writes the overlay.
     overlay
-        What keeps it. Arrays with the same chunks may share one.
+        The overlay. Arrays with the same chunks may share one.
 
     Examples
     --------

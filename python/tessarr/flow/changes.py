@@ -32,11 +32,11 @@ _OLD_S: Final = 600.0
 
 
 class CopyUpdate(NamedTuple):
-    """A group that keeps copies, and what of them a change makes stale."""
+    """An update of the consolidated metadata of a group after a change of a node."""
 
     group: copies.ConsolidatedGroup
     path: str
-    """Of the node."""
+    """The path of the node."""
     below: bool = False
     """Whether the node is made or deleted, so that groups above it may be new, and what was below
     it is gone."""
@@ -53,12 +53,12 @@ def change_with_copies(
     rebuild: bool = False,
     mark: bool = True,
 ) -> Flow[T]:
-    """Change the node at a path, and then the copies of its metadata.
+    """Change the node at a path, and then update the copies of its metadata.
 
     Parameters
     ----------
     groups
-        The groups above that keep copies: as `copies.find_consolidated_groups` returned them.
+        The groups above with consolidated metadata, from `copies.find_consolidated_groups`.
     path, below, rebuild
         As for `CopyUpdate`.
     change, mark
@@ -71,26 +71,26 @@ def change_with_copies(
 def run_with_copy_updates(
     targets: list[CopyUpdate], change: Callable[[], Flow[T]], *, mark: bool = True
 ) -> Flow[T]:
-    """Change nodes, and then the copies of their metadata.
+    """Change nodes, and then update the copies of their metadata.
 
     Parameters
     ----------
     targets
-        What has to show the change.
+        The copies to update.
     change
         Returns the flow that changes the nodes.
     mark
-        Whether it is an error if the change cannot be marked.
+        Whether a change that cannot be marked is an error.
 
     Returns
     -------
     object
-        What the flow returns.
+        The result of the flow.
 
     Warns
     -----
     TessarrWarning
-        If the change is stored, but the copies cannot show it: then the mark stays.
+        If the change is stored, but the copies cannot be updated: then the mark stays.
     """
     if not targets:
         return (yield from change())
@@ -152,7 +152,7 @@ def _run_marked(
 
 
 def _put_mark(target: CopyUpdate, name: str, *, exclusive: bool) -> Flow[bool]:
-    """Mark a change; return whether all copies have to be rebuilt, as a program died."""
+    """Mark a change; return whether all copies must be rebuilt because a program died."""
     (group, zarr_format), path = target.group, target.path
     key = copies.copies_key(group, zarr_format)
 

@@ -43,7 +43,7 @@ __all__ = [
 _TRIES: Final = 20
 
 Difference: TypeAlias = Literal["missing", "gone", "changed"]
-"""How a copy differs from what is stored: there is none, there is no node, or another."""
+"""The difference between a copy and the stored node: no copy, no node, or other content."""
 
 
 def find_consolidated(
@@ -53,7 +53,7 @@ def find_consolidated(
     name: str | None = None,
     marked: bool = False,
 ) -> Flow[tuple[GroupMeta, Consolidated]]:
-    """Return the group at `path` and its consolidated metadata, which it has to have.
+    """Return the group at `path` and its consolidated metadata, which must exist.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def find_consolidated(
     name
         The name of the document of format 2; given, format 3 is not looked for.
     marked
-        Whether copies are wanted that may be stale.
+        Whether to return copies that may be stale.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def find_consolidated(
 
 
 def _read_trusted_copies(meta: GroupMeta, path: str, *, marked: bool) -> Flow[Consolidated]:
-    """Return the copies that a group keeps; if they may be stale, what is stored."""
+    """Return the copies of a group; if they may be stale, the stored documents."""
     consolidated = Consolidated.of(meta, path, marked=marked)
     if consolidated is not None:
         return consolidated
@@ -140,7 +140,7 @@ def consolidate(
     name: str | None = None,
     warn: bool = True,
 ) -> Flow[tuple[int, ZarrFormat]]:
-    """Copy the documents of all nodes below a group into one place.
+    """Copy the documents of all nodes below a group to one document.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def consolidate(
     Returns
     -------
     tuple
-        How many nodes below have copies, and the format.
+        The number of nodes with copies, and the format.
 
     Raises
     ------
@@ -191,9 +191,9 @@ def rebuild_copies(
     warn: bool = False,
     is_active: Callable[[str], bool] | None = None,
 ) -> Flow[int]:
-    """Make the copies of a group from what is stored; return how many nodes below have one.
+    """Build the copies of a group from the stored documents; return the number of nodes below.
 
-    If the document with the copies changes meanwhile, another program has changed a node: then
+    If the document with the copies changes concurrently, another program has changed a node, and
     the nodes are read again.
 
     Parameters
@@ -203,7 +203,7 @@ def rebuild_copies(
     name, warn
         As for `consolidate`.
     is_active
-        Tells whether the program that made a mark may still change nodes: then the mark stays.
+        Returns whether the program of a mark may still change nodes; then the mark stays.
 
     Raises
     ------
@@ -245,7 +245,7 @@ def rebuild_copies(
 def compare_copies(
     path: str, *, zarr_format: ZarrFormat | None = None, name: str | None = None
 ) -> Flow[dict[str, Difference]]:
-    """Return how consolidated metadata differs from what is stored; empty: not at all.
+    """Return the differences between consolidated metadata and the stored documents.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def compare_copies(
 
 
 def remove_consolidated(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[bool]:
-    """Remove the consolidated metadata of a group; return whether there was any."""
+    """Remove the consolidated metadata of a group; return whether it existed."""
     meta = yield from open_group(path, zarr_format=zarr_format)
     key = copies_key(path, meta.zarr_format)
     if meta.zarr_format == 2:

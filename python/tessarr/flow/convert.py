@@ -35,14 +35,14 @@ _DOCUMENTS: Final = {
     2: (".zarray", ".zgroup", ".zattrs"),
     3: ("zarr.json",),
 }
-"""What a node may have by format, what makes it first."""
+"""The documents of a node by format, its marker first."""
 
 _MARK: Final = f'"{MEMBER}"'.encode()
 
 
 @dataclass(slots=True)
 class ConversionStep:
-    """What is to be done for one node.
+    """The conversion of one node.
 
     Parameters
     ----------
@@ -51,19 +51,19 @@ class ConversionStep:
     kind
         "array", "group", or "unreadable".
     before
-        Its format; None where that cannot be told.
+        Its format; None for an unreadable node.
     old, new
-        What the metadata is, and becomes.
+        The old and the new metadata.
     documents
-        What has to be stored, by name, what makes the node first.
+        The documents to store by name, the marker first.
     obsolete
-        The names of what has to be deleted.
+        The names of documents to delete.
     renamed
-        Whether chunks are called differently in the new format.
+        Whether chunk keys differ in the new format.
     consolidated
-        Whether it keeps copies of metadata.
+        Whether it has consolidated metadata.
     problems, notes
-        What has no equivalent; what is told in another way, or not any more.
+        Content without an equivalent; content that is expressed differently, or dropped.
     """
 
     path: str
@@ -80,7 +80,7 @@ class ConversionStep:
 
 
 def plan_conversion(path: str, to: ZarrFormat, *, in_place: bool) -> Flow[list[ConversionStep]]:
-    """Return what has to be done to have the node at `path`, and all below, in format `to`.
+    """Return the steps that convert the node at `path`, and all below, to format `to`.
 
     Parameters
     ----------
@@ -89,8 +89,7 @@ def plan_conversion(path: str, to: ZarrFormat, *, in_place: bool) -> Flow[list[C
     to
         The format.
     in_place
-        Whether the new documents are to be stored beside the old ones, which the
-        groups above have to fit.
+        Whether the new documents are stored beside the old ones; then the groups above must fit.
 
     Raises
     ------
@@ -190,7 +189,7 @@ def _check_above(path: str, to: ZarrFormat, root: ConversionStep) -> Flow[None]:
 
 
 def apply_steps(steps: list[ConversionStep], to: ZarrFormat, *, keep: bool = False) -> Flow[None]:
-    """Do what was planned, in place.
+    """Execute a plan in place.
 
     Parameters
     ----------
@@ -199,13 +198,12 @@ def apply_steps(steps: list[ConversionStep], to: ZarrFormat, *, keep: bool = Fal
     to
         The format.
     keep
-        Leave the old documents where they are. Chunks that get other keys are then
-        stored twice.
+        Keep the old documents. Chunks that get other keys are then stored twice.
 
     Raises
     ------
     ExistsError
-        If a document has appeared in the meantime.
+        If a document has been created concurrently.
     """
     steps = yield from _store_steps(steps)
     for step in reversed(steps):

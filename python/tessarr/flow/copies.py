@@ -43,13 +43,13 @@ __all__ = [
 ]
 
 ConsolidatedGroup: TypeAlias = "tuple[str, ZarrFormat]"
-"""A group that keeps copies, and its format."""
+"""A group with consolidated metadata, and its format."""
 
 DOCUMENTS: Final[dict[ZarrFormat, tuple[str, ...]]] = {
     2: (".zarray", ".zgroup", ".zattrs"),
     3: ("zarr.json",),
 }
-"""What a node may have, by format."""
+"""The documents of a node by format."""
 
 _DOCUMENT_WITH_COPIES: Final = {2: ZMETADATA, 3: "zarr.json"}
 _MARK: Final = {2: b'"metadata"', 3: f'"{MEMBER}"'.encode()}
@@ -63,17 +63,17 @@ def copies_key(path: str, zarr_format: ZarrFormat) -> str:
 def find_consolidated_groups(
     path: str, *formats: ZarrFormat, own: bool = False
 ) -> Flow[list[ConsolidatedGroup]]:
-    """Return the groups above a node that keep copies of metadata.
+    """Return the groups above a node that have consolidated metadata.
 
     Parameters
     ----------
     path
         Of the node.
     *formats
-        In which format such groups may be.
+        The possible formats of such groups.
     own
-        Whether the node may be such a group itself: matters in format 2, whose copies
-        include those of the group's own documents.
+        Whether the node itself may be such a group; in format 2 the copies include the group's own
+        documents.
     """
     groups, requests = _candidate_groups(path, formats, own)
     if not groups:
@@ -89,9 +89,9 @@ def find_consolidated_groups(
 def find_consolidated_groups_of_array(
     path: str, zarr_format: ZarrFormat
 ) -> Flow[list[ConsolidatedGroup]]:
-    """Return the same for an array that may be in no hierarchy: one request tells that it is not.
+    """Return the same for an array that may be outside of a hierarchy, with one request then.
 
-    A node of a hierarchy is in a group. Where there is none, nothing further up is looked at.
+    A node of a hierarchy is in a group. Without a group, no further ancestors are looked up.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def find_consolidated_groups_of_array(
 def _candidate_groups(
     path: str, formats: tuple[ZarrFormat, ...], own: bool
 ) -> tuple[list[ConsolidatedGroup], tuple[Get, ...]]:
-    """Return the groups that may keep copies, and what tells whether they do."""
+    """Return the groups that may have consolidated metadata, and the requests that show it."""
     groups: list[ConsolidatedGroup] = [
         (group, form) for group in ancestors(path) for form in formats
     ]
@@ -120,7 +120,7 @@ def _candidate_groups(
 
 
 def attempt_update(change: Flow[Any], group: str, path: str) -> Flow[None]:
-    """Change the copies that `group` keeps because the node at `path` was changed; or warn."""
+    """Update the copies of `group` after a change of the node at `path`; a failure is a warning."""
     try:
         yield from change
     except Exception as error:  # noqa: BLE001 (whatever the store raises)
@@ -131,7 +131,7 @@ def attempt_update(change: Flow[Any], group: str, path: str) -> Flow[None]:
 
 
 def update_entry(keeper: ConsolidatedGroup, path: str, *, below: bool, mark: str) -> Flow[None]:
-    """Bring the copies of a group in step with what is stored of the node at `path`.
+    """Update the copies of a group from the stored documents of the node at `path`.
 
     Parameters
     ----------
@@ -140,10 +140,10 @@ def update_entry(keeper: ConsolidatedGroup, path: str, *, below: bool, mark: str
     path
         Of the node.
     below
-        Whether the node was made or deleted, so that groups above it may be new, and
-        what was below it is gone.
+        Whether the node was created or deleted, so that groups above it may be new and nodes below
+        it are gone.
     mark
-        The mark of the change, which goes.
+        The mark of the change, which is removed.
     """
     group, zarr_format = keeper
     nodes = [path]
@@ -178,5 +178,5 @@ def update_entry(keeper: ConsolidatedGroup, path: str, *, below: bool, mark: str
 
 
 def dump_copies(document: dict[str, Any], zarr_format: ZarrFormat) -> bytes:
-    """Return a document with copies as it is stored."""
+    """Return the bytes of a document with copies."""
     return json.dump(document, indent=4 if zarr_format == 2 else 2, sort_keys=zarr_format == 2)

@@ -51,24 +51,22 @@ def create_node(
     Parameters
     ----------
     path
-        Where; normalised.
+        The normalised path.
     meta
-        What.
+        The metadata.
     overwrite
-        Delete the node that is there, with everything below it.
+        Delete an existing node, with everything below it.
     clear
-        With `overwrite`, where no node is: delete chunks that would become part of a new array.
+        With `overwrite`, if no node exists: delete chunks that would become part of the new array.
     within
-        The path of a group that is known to exist, so that the groups from it
-        upwards are not looked for, if the node is below it.
+        The path of a group that is known to exist; this group and those above it are not looked up.
     store
-        How errors call the store.
+        The name of the store in errors.
 
     Raises
     ------
     ExistsError
-        Kind ``node_exists``: there is a node and `overwrite` is false, or an
-        ancestor is an array.
+        Kind ``node_exists``: a node exists and `overwrite` is false, or an ancestor is an array.
     ArgumentError
         If an ancestor is a group of another format, or a name is not allowed.
     """
@@ -108,7 +106,7 @@ def _delete_chunks(path: str, meta: ArrayMeta) -> Flow[None]:
 
 
 def warn_of_reserved(path: str, within: str | None = None) -> None:
-    """Warn of names that the specification of format 3 reserves, but those of `within`."""
+    """Warn about names that the specification of format 3 reserves, except those in `within`."""
     known = prefix_of(within or "")
     names = find_reserved_names(path.removeprefix(known))
     if names:
@@ -121,7 +119,7 @@ def warn_of_reserved(path: str, within: str | None = None) -> None:
 def prepare_ancestors(
     path: str, meta: Node, within: str | None = None
 ) -> Flow[list[copies.ConsolidatedGroup]]:
-    """Find out whether a node may be stored at a path, and create the groups above it.
+    """Check that a node may be stored at a path, and create the groups above it.
 
     Parameters
     ----------
@@ -131,7 +129,7 @@ def prepare_ancestors(
     Returns
     -------
     list
-        The groups above that keep copies of metadata.
+        The groups above with consolidated metadata.
     """
     dump_documents(meta)
     normalize_path(path, meta.zarr_format)
@@ -143,14 +141,14 @@ def prepare_ancestors(
 
 
 def _check_occupied(path: str) -> Flow[tuple[bool, bool]]:
-    """Return whether there is a node, and whether its deletion has begun."""
+    """Return whether a node exists, and whether it is being deleted."""
     mark = deletion.mark_key(path)
     exists, (marked,) = yield from check_node_with(path, (Size(mark),), v1=True)
     return exists, marked is not None
 
 
 def is_below_deleted(path: str, within: str | None = None) -> Flow[bool]:
-    """Return whether the deletion of a group above has begun: then nothing below is a node.
+    """Return whether a group above is being deleted; then nothing below it is a node.
 
     Parameters
     ----------
@@ -183,19 +181,19 @@ def create_nodes(
     Parameters
     ----------
     nodes
-        What, by path; normalised.
+        The metadata by normalised path.
     overwrite, within, store
         As for `create_node`.
 
     Returns
     -------
     dict
-        All that are new, by path, sorted: `nodes`, and the groups above.
+        All new nodes by path, sorted: `nodes`, and missing groups above them.
 
     Raises
     ------
     ExistsError
-        If there is a node at one of the paths, or an array above one; nothing has changed then.
+        If a node exists at one of the paths, or an array above one; nothing has changed then.
     ArgumentError
         If a node lies below an array of `nodes`.
 
@@ -228,18 +226,17 @@ def create_nodes(
 
 
 def dump_documents(meta: Node) -> dict[str, bytes]:
-    """Return the documents of a node by name, the one that makes it first."""
+    """Return the documents of a node by name, its marker first."""
     return {"zarr.json": v3.dump(meta)} if meta.zarr_format == 3 else v2.dump(meta)
 
 
 def create_ancestors(path: str, meta: Node, within: str | None = None) -> Flow[bool]:
-    """Create the groups above `path` that are missing, from the root downwards.
+    """Create missing groups above `path`, from the root downwards.
 
     Returns
     -------
     bool
-        Whether the deletion of one of them had begun, and is now complete: then nothing is left
-        at `path`.
+        Whether one of them was being deleted; its deletion is now complete, and `path` is empty.
     """
     above = _unknown_ancestors(path, within)
     if not above:
@@ -282,20 +279,20 @@ def create_ancestors(path: str, meta: Node, within: str | None = None) -> Flow[b
     group = dump_documents(GroupMeta(zarr_format=form, attributes={}))
     for ancestor in absent:
         if not (yield from create_documents(prefix_of(ancestor), group)):
-            # Somebody else was faster, which is fine if that is a group.
+            # Another program may have created the group concurrently.
             documents = yield tuple(Get(prefix_of(ancestor) + name) for name in MARKERS[form])
             _check_group(path, ancestor, form, documents[0])
     return deleted is not None
 
 
 def _unknown_ancestors(path: str, within: str | None) -> list[str]:
-    """Return the paths above `path` but for those of a group that is there, and above that."""
+    """Return the paths above `path` and below `within`."""
     above = list(ancestors(path))
     return above[above.index(within) + 1 :] if within in above else above
 
 
 def _check_group(path: str, above: str, zarr_format: int, document: bytes | None) -> None:
-    """Check that the ancestor is no array, given its ``zarr.json`` or ``.zarray``."""
+    """Raise an error if the ancestor with this ``zarr.json`` or ``.zarray`` is an array."""
     if document is None:
         return
     if zarr_format == 2 or isinstance(parse_v3(document, above), ArrayMeta):
@@ -309,9 +306,9 @@ def _check_group(path: str, above: str, zarr_format: int, document: bytes | None
 def create_documents(
     prefix: str, documents: dict[str, bytes], seen: KnownDocument | None = None
 ) -> Flow[bool]:
-    """Store the documents of a node, unless there is one; a failure leaves nothing behind.
+    """Store the documents of a node, unless it exists; a failure stores nothing.
 
-    What is then known of the first is told by `seen`.
+    `seen` records the first document.
     """
     (name, document), *rest = documents.items()
     if not (yield Create(prefix + name, document, KnownDocument() if seen is None else seen)):

@@ -38,7 +38,7 @@ _CONTENT: Final = b"the deletion of this path has begun\n"
 
 
 def mark_key(path: str) -> str:
-    """Return the key that tells that the deletion of `path` has begun.
+    """Return the key of the deletion mark of `path`.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def mark_key(path: str) -> str:
 
 
 def remove_dangling_link(path: str) -> Flow[bool]:
-    """Remove a symbolic link that leads nowhere, and return whether there was one."""
+    """Remove a symbolic link without a target, and return whether it existed."""
     removed: bool = yield RemoveLink(prefix_of(path), dangling=True)
     return removed
 
@@ -79,17 +79,17 @@ def delete_all(path: str) -> Flow[None]:
 
 
 def put_mark(path: str) -> Flow[None]:
-    """Tell that what is at a path is no node, or soon none."""
+    """Mark a path as being deleted."""
     yield Put(mark_key(path), _CONTENT)
 
 
 def delete_mark(path: str) -> Flow[None]:
-    """Tell that it is one."""
+    """Remove the mark of a path."""
     yield Delete(mark_key(path))
 
 
 def complete_deletion(path: str) -> Flow[None]:
-    """Delete what is left at a path, and then the mark."""
+    """Delete everything at a path, and then the mark."""
     if path:
         yield DeletePrefix(prefix_of(path))
     else:
@@ -101,5 +101,5 @@ def complete_deletion(path: str) -> Flow[None]:
 
 
 def has_mark(path: str) -> Flow[bool]:
-    """Return whether the deletion of a path has begun and not ended."""
+    """Return whether a path is being deleted."""
     return (yield Size(mark_key(path))) is not None

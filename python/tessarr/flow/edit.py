@@ -29,15 +29,15 @@ __all__ = ["delete_node", "edit_attributes", "edit_fill_value", "edit_shape", "r
 def edit_attributes(
     path: str, zarr_format: ZarrFormat, kind: Kind, change: Callable[[JSONObject], JSONObject]
 ) -> Flow[JSONObject]:
-    """Replace the attributes of a node by what `change` makes of the current ones.
+    """Replace the attributes of a node by a function of the current ones.
 
     Parameters
     ----------
     path, zarr_format, kind
         Of the node.
     change
-        Given the current attributes, as a value of its own; returns the new
-        ones. It may be called again, if somebody else was faster.
+        Receives a copy of the current attributes and returns the new ones. It may be called again
+        after a conflict.
 
     Returns
     -------
@@ -47,9 +47,9 @@ def edit_attributes(
     Raises
     ------
     NotJSONError
-        If they cannot be stored as JSON; nothing has changed then.
+        If the attributes cannot be stored as JSON; nothing has changed then.
     NotFoundError
-        If the node is gone.
+        If the node does not exist any more.
     """
     prefix = prefix_of(path)
 
@@ -77,7 +77,7 @@ def edit_attributes(
 
 
 def read_stored_array(path: str, zarr_format: int) -> Flow[ArrayMeta]:
-    """Return the metadata of an array as it is stored now; of format 2 without attributes."""
+    """Return the stored metadata of an array; in format 2 without attributes."""
     key = _array_key(path, zarr_format)
     return _parse_array(key, path, (yield Get(key)))
 
@@ -98,19 +98,19 @@ def edit_shape(
     keepers: list[copies.ConsolidatedGroup] | None = None,
     seen: KnownDocument | None = None,
 ) -> Flow[None]:
-    """Store a new shape for an array, and a new chunk grid if it takes one.
+    """Store a new shape for an array, and a new chunk grid if needed.
 
     Parameters
     ----------
     path, zarr_format
         Of the array.
     change
-        Given the metadata as they are stored; returns them with another shape and grid. It
-        may be called again, if somebody else was faster.
+        Receives the stored metadata and returns it with another shape and grid. It may be called
+        again after a conflict.
     keepers
-        The groups above that keep copies, where that is known.
+        The groups above with consolidated metadata, if known.
     seen
-        What is known of the document.
+        The document as it was last read, if known.
     """
     key = _array_key(path, zarr_format)
 
@@ -177,7 +177,7 @@ def _cache_template(document: bytes, template: _ShapeTemplate) -> None:
 
 
 def edit_fill_value(path: str, zarr_format: ZarrFormat, value: JSON) -> Flow[None]:
-    """Store a new fill value for an array, as its metadata states it."""
+    """Store a new fill value, as JSON, for an array."""
     key, indent = _array_key(path, zarr_format), 2 if zarr_format == 3 else 4
 
     def change(document: JSONObject) -> JSONObject:
@@ -192,8 +192,8 @@ def edit_fill_value(path: str, zarr_format: ZarrFormat, value: JSON) -> Flow[Non
 def delete_node(path: str) -> Flow[None]:
     """Delete a node and everything below it.
 
-    If the store cannot do that in one step, a mark tells that the deletion has begun, until it is
-    complete (see `tessarr.flow.deletion`).
+    If the store cannot do that in one step, a mark exists until the deletion is complete (see
+    `tessarr.flow.deletion`).
     """
     keepers = yield from copies.find_consolidated_groups(path, 3, 2)
     # A store that is full has to be cleared, also if nothing can be marked there.
@@ -213,7 +213,7 @@ def _edit_document(
     *,
     indent: int,
 ) -> Flow[JSONObject]:
-    """Read, change and replace one document, until nobody else came between."""
+    """Read, change and replace one document, again after each conflict."""
 
     def make(old: bytes | None) -> tuple[bytes, JSONObject]:
         if old is None and required:

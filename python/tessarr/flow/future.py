@@ -27,7 +27,7 @@ _with_callbacks: set[concurrent.futures.Future[Any]] = set()
 
 
 class _Condition(Condition):
-    """One that a signal does not leave held: no code of Python runs where it begins and ends."""
+    """A condition that a signal cannot leave locked: no Python code runs on entry and exit."""
 
     if not TYPE_CHECKING:
         __enter__ = property(attrgetter("_lock.__enter__"))
@@ -35,12 +35,11 @@ class _Condition(Condition):
 
 
 class Future(concurrent.futures.Future[T]):
-    """The result of work that the engine does.
+    """The result of concurrent work of the engine.
 
-    Wait for it with `.result(timeout)` in a thread, or with `await` in a
-    coroutine. `cancel()` takes work out of the queue that no thread has begun. A read whose
-    result has no use leaves the queue, too: the program has dropped the future, which has no
-    callback, and the read fills no `out`. A write is done though its future is dropped.
+    Wait for it with `.result(timeout)` in a thread, or with `await` in a coroutine. `cancel()`
+    removes work from the queue that no thread has started. A dropped future removes its read from
+    the queue, unless it has a callback or the read fills `out`. A write is always done.
 
     Examples
     --------
@@ -59,14 +58,14 @@ class Future(concurrent.futures.Future[T]):
         self.set_running_or_notify_cancel()
 
     def _told(self, result: Any, error: BaseException | None) -> None:
-        """Complete the work (called by the engine, in a thread where no signal raises errors)."""
+        """Set the result or the error (called by the engine, in a thread without signals)."""
         if error is None:
             self.set_result(result)
         else:
             self.set_exception(error)
 
     def set_result(self, result: Any) -> None:
-        """Complete the work."""
+        """Set the result."""
         try:
             value = result if self._finish is None else self._finish(result)
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
@@ -75,14 +74,14 @@ class Future(concurrent.futures.Future[T]):
             super().set_result(value)
 
     def add_done_callback(self, fn: Callable[[concurrent.futures.Future[T]], object]) -> None:
-        """Call a function with this future when the work is done, or at once if it is.
+        """Call a function with this future when the work is done, or immediately if it is.
 
-        The work is done though the program drops the future.
+        The work is done even if the program drops the future.
 
         Parameters
         ----------
         fn
-            What is called.
+            The function.
         """
         if self not in _with_callbacks:
             _with_callbacks.add(self)
@@ -90,12 +89,12 @@ class Future(concurrent.futures.Future[T]):
         super().add_done_callback(fn)
 
     def cancel(self) -> bool:
-        """Take the work out of the queue, unless a thread has begun it.
+        """Remove the work from the queue, unless a thread has started it.
 
         Returns
         -------
         bool
-            Whether it is cancelled. Nothing was read or written then, and `result` raises
+            Whether the work is cancelled. Then nothing was read or written, and `result` raises
             `concurrent.futures.CancelledError`.
         """
         if self._leave is None or not self._leave(self):
@@ -112,12 +111,12 @@ class Future(concurrent.futures.Future[T]):
         Parameters
         ----------
         timeout
-            The most seconds to wait.
+            The maximum time to wait, in seconds.
 
         Raises
         ------
         TimeoutError
-            If it takes longer.
+            If the work takes longer.
         """
         self._wait(timeout)
         return super().result(0)

@@ -19,23 +19,22 @@ __all__ = ["migrate_array"]
 def migrate_array(path: str, *, order: MemoryOrder | None = None) -> Flow[ArrayMeta]:
     """Replace ``meta`` and ``attrs`` by ``.zarray`` and ``.zattrs``.
 
-    The array stays readable at every point: ``.zarray`` is stored last and exclusively,
-    and only then the old documents are deleted. A migration that was interrupted is
-    finished by another.
+    The array stays readable at every point: ``.zarray`` is stored last and exclusively, and only
+    then the old documents are deleted. Another migration completes an interrupted one.
 
     Parameters
     ----------
     path
         Of the array.
     order
-        How elements really are laid out, where that is not what ``meta`` says.
+        The actual order of elements, if it differs from ``meta``.
 
     Raises
     ------
     NotFoundError
         If there is no array of format 1.
     ExistsError
-        If there is a node of another format, which is not what migration would make.
+        If a node of another format exists that differs from the result.
     """
     prefix = prefix_of(path)
     names = [name for names in MARKERS.values() for name in names]

@@ -28,9 +28,9 @@ def move_node(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
     Parameters
     ----------
     source, target
-        Where it is, and where it is to be; normalised.
+        The old and the new path; normalised.
     zarr_format
-        What is looked for first.
+        The format to look for first.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def move_node(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
     ExistsError
         If there is a node at `target`, or an array above it.
     ArgumentError
-        If the root is to be moved, or a group into itself.
+        If the source is the root, or the target is inside of the source.
     """
     if not source or source in ancestors(target):
         into = f"into itself: {target!r} lies below it" if source else "anywhere: all lies below it"

@@ -57,7 +57,7 @@ _NOT_FOUND: Final = {None: "node_not_found", "array": "array_not_found", "group"
 
 
 def prefix_of(path: str) -> str:
-    """Return what the keys of the node at `path` begin with.
+    """Return the prefix of the keys of the node at `path`.
 
     Examples
     --------
@@ -85,16 +85,15 @@ def find_node(
     zarr_format
         The only format to look for.
     kind
-        What is expected: saves a request of format 2. The answer may be of the
-        other kind all the same.
+        The expected kind, which saves a request in format 2. The result may have the other kind.
     copies
-        The name of the document in which a group of format 2 may keep consolidated
-        metadata; by default it is not looked for.
+        The name of the document with consolidated metadata of a group of format 2; by default it is
+        not read.
     within
-        The format of the group through which it is looked for, which is then looked for
-        first. Format 1, which has no groups, is not.
+        The format of the group above, which is looked for first. Format 1, which has no groups, is
+        not looked for.
     attributes
-        Whether those of format 2 are wanted, which are in a document of their own.
+        Whether to read attributes of format 2, which are in a separate document.
     """
     prefix = prefix_of(path)
     if zarr_format != 2 and within != 2:
@@ -129,7 +128,7 @@ def _find_v1(path: str) -> Flow[ArrayMeta | None]:
 
 
 def node_exists(path: str, *, v1: bool = False) -> Flow[bool]:
-    """Return whether there is a node at `path`, be its documents good or bad.
+    """Return whether a node exists at `path`, with valid or invalid documents.
 
     Parameters
     ----------
@@ -142,7 +141,7 @@ def node_exists(path: str, *, v1: bool = False) -> Flow[bool]:
 def check_node_with(
     path: str, more_requests: tuple[Size, ...], *, v1: bool = False
 ) -> Flow[tuple[bool, list[int | None]]]:
-    """Return the same, and the answers to other requests.
+    """Return whether a node exists at `path`, and the responses to other requests.
 
     Parameters
     ----------
@@ -169,7 +168,7 @@ def check_node_with(
 
 
 def open_node(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[Node]:
-    """Return the metadata of the node at `path`, which has to exist."""
+    """Return the metadata of the node at `path`, which must exist."""
     meta = yield from find_node(path, zarr_format=zarr_format)
     if meta is None:
         raise not_found_error(path, None, zarr_format)
@@ -179,7 +178,7 @@ def open_node(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[Node]
 def open_array(
     path: str, *, zarr_format: ZarrFormat | None = None, attributes: bool = True
 ) -> Flow[ArrayMeta]:
-    """Return the metadata of the array at `path`, which has to exist."""
+    """Return the metadata of the array at `path`, which must exist."""
     meta = yield from find_node(path, zarr_format=zarr_format, kind="array", attributes=attributes)
     if not isinstance(meta, ArrayMeta):
         raise not_found_error(path, "array", zarr_format, other=meta is not None)
@@ -187,7 +186,7 @@ def open_array(
 
 
 def open_group(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[GroupMeta]:
-    """Return the metadata of the group at `path`, which has to exist."""
+    """Return the metadata of the group at `path`, which must exist."""
     meta = yield from find_node(path, zarr_format=zarr_format, kind="group")
     if not isinstance(meta, GroupMeta):
         raise not_found_error(path, "group", zarr_format, other=meta is not None)
@@ -203,7 +202,7 @@ def not_found_error(
     store: object = "the store",
     hint: str = "",
 ) -> NotFoundError:
-    """Return the error for a node that is not there, or is of the other kind."""
+    """Return the error for a node that does not exist, or has the other kind."""
     expected = kind or "array or group"
     location = f"at path {path!r} of {store}" if path else f"at the root of {store}"
     form = f" of format {zarr_format}" if zarr_format else ""
@@ -220,7 +219,7 @@ def not_found_error(
 
 
 def parse_documents(documents: Mapping[str, bytes], path: str) -> Node:
-    """Parse the documents of a node, given by name."""
+    """Parse the documents of a node by name."""
     if "zarr.json" in documents:
         return parse_v3(documents["zarr.json"], path)
     name = ".zarray" if ".zarray" in documents else ".zgroup"
@@ -228,7 +227,7 @@ def parse_documents(documents: Mapping[str, bytes], path: str) -> Node:
 
 
 def cache_parsed(documents: Mapping[str, bytes], meta: Node) -> None:
-    """Keep what documents say, given by name, where that is known without parsing them."""
+    """Cache the metadata of documents by name, without parsing them."""
     if "zarr.json" in documents:
         document = documents["zarr.json"]
         _cache_node(document, len(document), meta)
@@ -238,7 +237,7 @@ def cache_parsed(documents: Mapping[str, bytes], meta: Node) -> None:
 
 
 def parse_v3(document: bytes, path: str) -> Node:
-    """Parse a document of format 3, or recall what it says."""
+    """Parse a document of format 3, or return cached metadata."""
     meta = _parsed_nodes.get(document)
     if meta is None:
         meta = v3.parse(document, where=path)
@@ -254,7 +253,7 @@ def parse_v2(
     *,
     path: str,
 ) -> Node:
-    """Parse the documents of a node of format 2, or recall what they say."""
+    """Parse the documents of a node of format 2, or return cached metadata."""
     key = (name, document, attributes, copies)
     meta = _parsed_nodes.get(key)
     if meta is None:

@@ -26,20 +26,19 @@ def replace_document(
     more_requests: tuple[Get, ...] = (),
     seen: KnownDocument | None = None,
 ) -> Flow[T]:
-    """Replace the value of a key by what `make` makes of it.
+    """Replace the value of a key by a function of its old value.
 
     Parameters
     ----------
     key
         The key.
     make
-        Given the current value (None if absent) and the answers to `more_requests`; returns the
-        new value and what this flow returns. It may be called again, if somebody else
-        was faster.
+        Receives the current value (None if absent) and the responses to `more_requests`; returns
+        the new value and the result of this flow. It may be called again after a conflict.
     more_requests
-        What else is asked for, each time after the key.
+        Requests to perform after each read of the key.
     seen
-        What is known of the value, where nothing is asked for beside it.
+        The known content of the value; only without `more_requests`.
 
     Returns
     -------
@@ -49,7 +48,7 @@ def replace_document(
     Raises
     ------
     StoreError
-        If somebody else is faster all the time.
+        If every attempt conflicts with another program.
     """
     if not more_requests:
         result: T = yield Change(key, make, seen)
@@ -61,7 +60,7 @@ def replace_document(
         if new == old or (yield Replace(key, new, old)):
             return result
     raise StoreError(
-        f"cannot change {key!r}: somebody else changed it {_TRIES} times in the meantime",
+        f"cannot change {key!r}: other programs changed it {_TRIES} times meanwhile",
         retryable=True,
         key=key,
     )

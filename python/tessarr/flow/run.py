@@ -58,9 +58,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """Ask for a document; answered with bytes, or None if the key is absent.
+    """Read a document; the response is bytes, or None if the key is absent.
 
-    One that is larger than the options allow is a `MetadataError`.
+    A document that is larger than the options allow raises a `MetadataError`.
     """
 
     key: str
@@ -68,14 +68,14 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class TryRequest:
-    """Answer another request with the error where access is denied or the value is damaged."""
+    """Perform another request; the response is the error if access is denied or data is damaged."""
 
     request: Get | ListDir
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Store a value, whatever was there."""
+    """Store a value."""
 
     key: str
     data: bytes
@@ -83,17 +83,17 @@ class Put:
 
 @dataclass(slots=True)
 class KnownDocument:
-    """What a document was when somebody looked last; None: nobody knows."""
+    """The last known content of a document, if any."""
 
     last: tuple[bytes, bytes | None] | None = None
-    """The document and its version; None: it has none, or a transaction stored it."""
+    """The document and its version, which is None after a transaction stored it."""
 
     def became(self, document: bytes) -> None:
-        """Learn what a transaction made of it."""
+        """Record the document that a transaction stored."""
         self.last = document, None
 
     def take(self) -> tuple[bytes, bytes] | None:
-        """Return it once, to somebody who changes it if it still has that version."""
+        """Return and forget the document and its version, for a conditional write."""
         last, self.last = self.last, None
         if last is None or last[1] is None:
             return None
@@ -102,7 +102,7 @@ class KnownDocument:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Store a value if there is none; answered with a bool."""
+    """Store a value if the key is absent; the response is a bool."""
 
     key: str
     data: bytes
@@ -111,7 +111,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Store a value if the current one is `expected` (None: absent); answered with a bool."""
+    """Store a value if the current one is `expected` (None: absent); the response is a bool."""
 
     key: str
     data: bytes | None
@@ -120,14 +120,14 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Store what `make` makes of a document, while nobody else changes it.
+    """Replace a document by a function of its old content, atomically.
 
-    `make` is given bytes, or None if the key is absent, and returns those that are to be stored
-    (None: remove the key; what it was given: leave it) and the answer. It may be called again,
-    where others do not keep to the rules. What it raises, is raised. Documents that are
-    larger than the options allow are a `MetadataError`.
+    `make` receives the old bytes, or None if the key is absent. It returns the new bytes (None:
+    delete the key; the old bytes: no change) and the response. It may be called again if another
+    program does not use the lock. Its errors propagate. A document that is larger than the options
+    allow raises a `MetadataError`.
 
-    What is told by `seen` is not read again, if it is still so.
+    The content in `seen` is not read again if its version is current.
     """
 
     key: str
@@ -137,23 +137,23 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove one key; an absent key is fine."""
+    """Delete one key, which may be absent."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class DeletePrefix:
-    """Remove every key under a prefix that is empty or ends in "/"."""
+    """Delete every key under a prefix that is empty or ends in "/"."""
 
     prefix: str
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveLink:
-    """Remove the symbolic link that a folder is, and nothing that the link leads to.
+    """Remove a symbolic link to a folder, and nothing that the link leads to.
 
-    `dangling`: only a link that leads nowhere. The answer says whether a link was removed.
+    `dangling`: only a link whose target does not exist. The response is whether a link was removed.
     """
 
     prefix: str
@@ -162,14 +162,14 @@ class RemoveLink:
 
 @dataclass(frozen=True, slots=True)
 class HasAtomicDelete:
-    """Ask whether `DeletePrefix` is one step, for readers and if the program is killed."""
+    """Return whether `DeletePrefix` is atomic, for readers and if the program is killed."""
 
     prefix: str
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Store what one key holds under another, too; answered with whether it holds anything."""
+    """Copy the value of a key to another key; the response is whether the key exists."""
 
     key: str
     target: str
@@ -179,7 +179,7 @@ class Copy:
 class Rename:
     """Move all keys under a prefix below another, in one step.
 
-    Answered with whether that was done; if not, nothing has changed.
+    The response is whether that was done; if not, nothing has changed.
     """
 
     prefix: str
@@ -188,14 +188,14 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Ask how many bytes a value has; answered with an int, or None if absent."""
+    """Return the size of a value in bytes, or None if the key is absent."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Run a flow while some keys are held exclusively; answered with what it returns.
+    """Run a flow while the locks of some keys are held; the response is its result.
 
     `work` takes two arguments: whether the lock excludes all other writers of documents (see
     `Store.is_exclusive`), and a name that no other writer has. It returns the flow.
@@ -207,7 +207,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class ReplacePrefix:
-    """Move all keys under a prefix to another, in one step; answered with whether that was done."""
+    """Move all keys under a prefix to another in one step; the response is whether it was done."""
 
     staged: str
     prefix: str
@@ -215,14 +215,14 @@ class ReplacePrefix:
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """Ask for every key under a prefix; answered with whole keys, sorted."""
+    """List every key under a prefix; the response is whole keys, sorted."""
 
     prefix: str
 
 
 @dataclass(frozen=True, slots=True)
 class ListDir:
-    """Ask what is one level below a prefix; answered with (keys, prefixes)."""
+    """List one level below a prefix; the response is (keys, prefixes)."""
 
     prefix: str
 
@@ -268,7 +268,7 @@ def read_document(store: Store, request: Get) -> bytes | None:
 
 
 def read_known_document(store: Store, key: str) -> tuple[bytes, KnownDocument] | None:
-    """Return the same, and what a later `Change` of it need not read again."""
+    """Return a document, and its version for a later `Change` without a read."""
     try:
         versioned = store.get_version(key, limit=current().metadata_bytes)
     except DataError as error:
@@ -281,7 +281,7 @@ def read_known_document(store: Store, key: str) -> tuple[bytes, KnownDocument] |
 
 
 def create_document(store: Store, key: str, data: bytes, seen: KnownDocument) -> bool:
-    """Store a document unless the key is present; return whether that was done."""
+    """Store a document unless the key exists; return whether it was stored."""
     is_stored, version = store.write(key, data, b"")
     if is_stored:
         seen.last = data, version
@@ -312,7 +312,7 @@ def _change_document(store: Store, request: Change) -> Any:
 def _change_known_document(
     store: Store, key: str, make: Callable[[bytes | None], bytes | None], seen: KnownDocument
 ) -> bool:
-    """Change a document that was seen, if it is still so; False: nothing has changed."""
+    """Change a document whose version is known; False: nothing has changed."""
     last = seen.take()
     if last is None:
         return False
@@ -330,7 +330,7 @@ def _change_known_document(
 
 
 def _raise_too_large(error: DataError, key: str) -> None:
-    """Raise the error for a document that has too many bytes, if that is what it is."""
+    """Raise a `MetadataError` if the error is about a document with too many bytes."""
     if error.kind != "too_large":
         return
     limit = current().metadata_bytes
@@ -429,14 +429,14 @@ _PERFORMERS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def perform_request(request: Request | tuple[Request, ...], store: Store) -> Any:
-    """Perform one request, or a batch one after another."""
+    """Perform one request, or a batch in order."""
     if type(request) is tuple:
         return tuple(_PERFORMERS[type(r)](store, r) for r in request)
     return _PERFORMERS[type(request)](store, request)
 
 
 def run_flow(flow: Flow[T], store: Store) -> T:
-    """Drive a flow to its end and return what it returns.
+    """Run a flow to its end and return its result.
 
     Parameters
     ----------
@@ -444,7 +444,7 @@ def run_flow(flow: Flow[T], store: Store) -> T:
         The generator; an error of the store is thrown into it, so that it can
         undo what it has done.
     store
-        Answers the requests.
+        The store that performs the requests.
 
     Returns
     -------

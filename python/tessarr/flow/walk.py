@@ -37,21 +37,21 @@ _MARKERS: Final = tuple(name for names in MARKERS.values() for name in names)
 _LEVELS_BELOW: Final = 2
 _LOCAL_FOLDERS: Final = 100
 _REMOTE_FOLDERS: Final = 8
-"""How many folders of a level are looked into, where a request takes long."""
+"""The number of folders of a level that are listed in a remote store."""
 BELOW: Final = "; below it lie nodes"
-"""How the names of nodes below begin in an error."""
+"""The start of the list of nodes below in an error."""
 _NAMED: Final = 8
-"""How many nodes an error names."""
+"""The number of nodes that an error names."""
 
 
 class StoredNode(NamedTuple):
-    """The documents that make a node, as they are stored."""
+    """The stored documents of a node."""
 
     name: str
     document: bytes
     attributes: bytes | None
     error: AccessError | DataError | MetadataError | None = None
-    """Why the documents could not be read, if they could not."""
+    """The error, if the documents could not be read."""
 
     @property
     def zarr_format(self) -> ZarrFormat:
@@ -89,14 +89,14 @@ def list_names(path: str, zarr_format: ZarrFormat) -> Flow[list[str]]:
 
 
 def find_nodes_below(path: str, max_folders: int) -> Flow[list[str]]:
-    """Return the paths of nodes below what is no node itself, relative to it; not of all levels.
+    """Return the relative paths of nodes below a path without a node, on the first levels.
 
     Parameters
     ----------
     path
-        Where there is no node.
+        A path without a node.
     max_folders
-        How many folders of a level are looked into.
+        The number of folders of a level to list.
 
     Notes
     -----
@@ -118,7 +118,7 @@ def find_nodes_below(path: str, max_folders: int) -> Flow[list[str]]:
 
 
 def describe_nodes_below(path: str, store: Store) -> str:
-    """Return what an error about a missing node adds: which nodes lie below; "" for none."""
+    """Return the list of nodes below a missing node for an error; "" for none."""
     max_folders = _LOCAL_FOLDERS if isinstance(store, LocalStore | MemoryStore) else _REMOTE_FOLDERS
     try:
         paths = run_flow(find_nodes_below(path, max_folders), store)
@@ -144,7 +144,7 @@ def list_members(
     path
         Of the group.
     zarr_format
-        Of the group: what its members are looked for in first.
+        The format of the group, which its members are looked for in first.
     max_depth
         0 for the group's members, 1 for these and theirs, …; None for all.
     warn
@@ -153,7 +153,7 @@ def list_members(
     Returns
     -------
     dict
-        In the place of a node that cannot be read, the error that says why.
+        The metadata, or for an unreadable node its error.
     """
     nodes = yield from list_documents(path, zarr_format, max_depth=max_depth, warn=warn)
     return {child: meta for child, (_, meta) in nodes.items()}
@@ -162,7 +162,7 @@ def list_members(
 def list_documents(
     path: str, zarr_format: ZarrFormat, *, max_depth: int | None = 0, warn: bool = True
 ) -> Flow[dict[str, tuple[StoredNode, NodeOrError]]]:
-    """Return like `list_members`, with the documents of each node."""
+    """Return the nodes as `list_members` does, with their documents."""
     nodes: dict[str, tuple[StoredNode, NodeOrError]] = {}
     level = [(path, zarr_format)]
     depth = 0
@@ -194,7 +194,7 @@ def _parse_node(node: StoredNode, path: str) -> NodeOrError:
 def _list_level(
     level: list[tuple[str, ZarrFormat]], *, root: str, warn: bool
 ) -> Flow[dict[str, StoredNode]]:
-    """Return what makes each member of the groups of one level a node, by whole path.
+    """Return the documents of the members of the groups of one level, by whole path.
 
     The group at `root` has to be listed; others that may not be are left out with a warning.
     """
@@ -223,7 +223,7 @@ def _list_level(
 
 
 def _warn_of_both_formats(path: str, keys: list[str]) -> None:
-    """Warn of documents of both formats at one path, which a listing shows for nothing."""
+    """Warn about documents of both formats at one path, which a listing shows at no cost."""
     names_ = {split(key)[1] for key in keys}
     old = names_ & {".zarray", ".zgroup"}
     if old and "zarr.json" in names_:

@@ -28,7 +28,7 @@ __all__ = ["GroupCreation", "parse_nodes"]
 
 
 class GroupCreation(GroupMembers):
-    """The half of a group that adds members."""
+    """Creation of members of a group."""
 
     __slots__ = ()
 
@@ -44,14 +44,14 @@ class GroupCreation(GroupMembers):
         *,
         attributes: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Create a group, and the groups between, in the format of this one.
+        """Create a group, and missing groups above it, in the format of this group.
 
         Parameters
         ----------
         name
             Its name, or its path from here.
         overwrite
-            Delete what is there, with everything below it. By default that is an
+            Delete an existing node, with everything below it. By default an existing node is an
             error.
         attributes
             Its attributes.
@@ -101,7 +101,7 @@ class GroupCreation(GroupMembers):
         name
             Its name, or its path from here.
         overwrite
-            Delete what is there, with everything below it, and create the group anew.
+            Delete an existing node, with everything below it, and create the group.
 
         Raises
         ------
@@ -127,16 +127,15 @@ class GroupCreation(GroupMembers):
     def create_hierarchy(
         self, nodes: Mapping[str, Any], *, overwrite: bool = False
     ) -> Iterator[tuple[str, Array | Self]]:
-        """Create several nodes, and the groups between: all of them, or none.
+        """Create several nodes, and missing groups above them: all of them, or none.
 
         Parameters
         ----------
         nodes
-            What is to be created, by path from here. A mapping with a ``shape`` is an
-            array, with settings as `create_array` takes them; None, or a mapping with
-            nothing but ``attributes``, is a group. Nodes, their metadata, and documents as JSON
-            (those of zarr-python, too) say what they say: nodes like these are created,
-            without their values.
+            The nodes to create, by path from this group. A mapping with a ``shape`` is an array,
+            with settings as `create_array` takes them; None, or a mapping with nothing but
+            ``attributes``, is a group. Nodes, their metadata, and documents as JSON (those of
+            zarr-python, too) say what they say: nodes like these are created, without their values.
         overwrite
             Delete what is there, with everything below it. By default that is an error.
 
@@ -185,7 +184,7 @@ class GroupCreation(GroupMembers):
         data: Any = None,
         **settings: Any,
     ) -> Array:
-        """Create an array, and the groups between, in the format of this group.
+        """Create an array, and missing groups above it, in the format of this group.
 
         Parameters
         ----------
@@ -268,8 +267,8 @@ class GroupCreation(GroupMembers):
         name
             Its name, or its path from here.
         shape, dtype
-            What it has to have. A data type fits if it can be cast safely to that of
-            the array: what has it can be stored there.
+            The required shape and data type. A data type fits if it can be cast safely to that of
+            the array.
         exact
             Whether the data type has to be the same.
         **settings
@@ -310,7 +309,7 @@ class GroupCreation(GroupMembers):
     require_dataset = require_array
 
     def empty(self, name: str, shape: ShapeLike, **settings: Any) -> Array:
-        """Create an array whose elements mean nothing before they are written."""
+        """Create an array whose elements are undefined until they are written."""
         return self.create_array(name, shape, fill_value=None, **settings)
 
     def zeros(self, name: str, shape: ShapeLike, **settings: Any) -> Array:
@@ -370,7 +369,7 @@ class GroupCreation(GroupMembers):
         return self.full_like(name, data, 1, **settings)
 
     def empty_like(self, name: str, data: Any, **settings: Any) -> Array:
-        """Create an array like another one whose elements mean nothing yet."""
+        """Create an array like another one whose elements are undefined until they are written."""
         return self.full_like(name, data, None, **settings)
 
     def create_dataset_like(self, name: str, other: Any, **settings: Any) -> Array:
@@ -380,9 +379,9 @@ class GroupCreation(GroupMembers):
     # As in a dictionary
 
     def __setitem__(self, name: str, value: Any) -> None:
-        """Store values as the array `name`, in the place of what is there.
+        """Store values as the array `name`, replacing an existing node.
 
-        An array of Tessarr is copied with all that it says of itself.
+        An array of Tessarr is copied with all its settings and attributes.
         """
         if isinstance(value, GroupMembers):
             raise TypeError(
@@ -417,14 +416,14 @@ class GroupCreation(GroupMembers):
             self[name] = value
 
     def setdefault(self, name: str, value: Any) -> Array | Self:
-        """Return the member `name`; where there is none, values are stored as that array."""
+        """Return the member `name`; if it does not exist, create it from values."""
         member = self.get(name)
         if member is not None:
             return member
         return self.create_array(name, data=value)
 
     def _new_member_path(self, name: str) -> str:
-        """Return the path of a member that is to be: never that of this group, nor one above."""
+        """Return the path of a new member, which must not be that of this group or one above."""
         path = self._member_path(name)
         if not path or f"{self._path}/".startswith(f"{path}/"):
             raise ExistsError(
@@ -436,7 +435,7 @@ class GroupCreation(GroupMembers):
         return path
 
     def _is_below_deleted(self, name: str) -> bool:
-        """Tell whether the deletion of a group between this one and a member has begun."""
+        """Return whether a group between this one and a member is being deleted."""
         path = self._member_path(name)
         below = path[len(open_flow.prefix_of(self._path)) :]
         if "/" not in below or self._store.read_only:
@@ -446,7 +445,7 @@ class GroupCreation(GroupMembers):
         return run_flow(is_below_deleted(path, self._path), self._store)
 
     def _note_new(self, node: Array | Self) -> None:
-        """Note that a node is new, for groups that were opened by consolidated metadata."""
+        """Add a new node to the consolidated metadata, if the group was opened by it."""
         if self._consolidated is not None and self._consolidated.covers(node.path):
             node._consolidated = self._consolidated
             self._consolidated.remove(node.path)
@@ -456,16 +455,16 @@ class GroupCreation(GroupMembers):
 def parse_nodes(
     nodes: Mapping[str, Any], store: Store, base: str, zarr_format: ZarrFormat
 ) -> dict[str, NodeMeta]:
-    """Return the metadata of nodes that are to be, by whole path.
+    """Return the metadata of new nodes by path in the store.
 
     Parameters
     ----------
     nodes
         As for `GroupCreation.create_hierarchy`.
     store, base
-        Where they are to be, and the path from which their paths are.
+        The store, and the path of the group above the nodes.
     zarr_format
-        Which they have to have.
+        The format of the nodes.
     """
     metas: dict[str, NodeMeta] = {}
     if not isinstance(nodes, Mapping):
@@ -480,7 +479,7 @@ def parse_nodes(
 
 
 def _parse_node(value: Any, store: Store, path: str, zarr_format: ZarrFormat) -> NodeMeta:
-    """Return the metadata of a node that is to be, from whatever says what it is."""
+    """Return the metadata of a new node from a description by the user."""
     from tessarr.metadata.attributes import normalize_attributes
     from tessarr.metadata.from_user import read_user_metadata
 
@@ -508,7 +507,7 @@ def _parse_node(value: Any, store: Store, path: str, zarr_format: ZarrFormat) ->
 
 
 def _can_store(array: Array, dtype: DataTypeLike, *, exact: bool) -> bool:
-    """Tell whether elements of a data type can be stored safely in `array`."""
+    """Return whether elements of a data type can be stored safely in `array`."""
     from tessarr import dtype as dtypes
 
     stored_type = array.metadata.data_type

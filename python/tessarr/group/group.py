@@ -32,39 +32,36 @@ _NO_SETTINGS: Final[Mapping[str, Any]] = MappingProxyType({})
 class Group(GroupCreation):
     """A group in a store: a mapping of names to arrays and groups.
 
-    Groups are made by `tessarr.open_group`, `tessarr.create_group` and by groups;
-    ``Group(store)`` opens one that is there.
+    `tessarr.open_group`, `tessarr.create_group` and groups return groups; ``Group(store)`` opens an
+    existing one.
 
     Parameters
     ----------
     store
-        Where the group is: what `tessarr.open` takes.
+        The store of the group, as for `tessarr.open`.
     path
         The path of the group in the store; by default the root.
     read_only
-        Whether changes are refused, also through what is opened by the group.
+        Whether the group, and every node that it opens, rejects changes.
     chunk_store
-        Where the chunks are, if that is another store.
+        The store of the chunks, if it differs from that of the metadata.
     synchronizer
-        Guards what is written to arrays of the group; see `tessarr.open_array`.
+        The synchronizer of the group's arrays; see `tessarr.open_array`.
     cache_attrs
-        Whether attributes are kept until `refresh`. If not, the metadata of the group, and of
-        arrays that are opened by it, is read whenever it is asked for.
+        Whether the group keeps its metadata until `refresh`. If False, every access reads the
+        metadata of the group, and of arrays that it opens, again.
     zarr_format, zarr_version
         The only format to look for.
     meta_array
-        Of zarr-python 2; arrays are read as NumPy's.
+        Accepted for zarr-python 2; results are always NumPy arrays.
 
-    Notes
-    -----
-    Members are looked up in the store each time, so what others add shows;
-    only the group's own attributes are kept. A name may be a path: ``g["a/b"]``
-    is ``g["a"]["b"]`` in one step, and a slash first makes it begin at the root of
-    the store. Iteration is sorted by name. Members whose names allow it are attributes,
-    too: ``g.temperature``.
+    Notes ----- The group looks up members in the store each time, so that nodes of other programs
+    show; it keeps only its own attributes. A name may be a path: ``g["a/b"]`` is ``g["a"]["b"]`` in
+    one step. A path with a leading slash begins at the root of the store. Iteration is sorted by
+    name. Members whose names allow it are attributes, too: ``g.temperature``.
 
-    A group that was opened by its consolidated metadata (see `tessarr.open_group`) knows
-    all nodes below it, and looks for none: what others add does not show before `refresh`.
+    A group that was opened by its consolidated metadata (see `tessarr.open_group`) knows all nodes
+    below it and looks up none: nodes of other programs show only after `refresh`.
 
     Examples
     --------
@@ -115,7 +112,7 @@ class Group(GroupCreation):
         *,
         use_consolidated: bool | str | None = None,
     ) -> Group:
-        """Open the group that is there, for reading and writing, as `tessarr.open_group` does."""
+        """Open an existing group for reading and writing, as `tessarr.open_group` does."""
         if not use_consolidated:
             return cls(store, zarr_format=zarr_format)
         from tessarr.flow import consolidate
@@ -190,12 +187,12 @@ class Group(GroupCreation):
 
     @property
     def synchronizer(self) -> Any:
-        """What guards writing to arrays of the group; None where nothing more has to."""
+        """The synchronizer of the group's arrays, if any."""
         return self._runtime_settings.get("synchronizer")
 
     @property
     def info(self) -> GroupInfo:
-        """What there is to say about the group, as a table to print; costs what `members` does.
+        """A table about the group, to print; costs as much as `members`.
 
         Examples
         --------
@@ -220,7 +217,7 @@ class Group(GroupCreation):
         )
 
     def info_complete(self) -> GroupInfo:
-        """Return `info`, which has always looked at all members."""
+        """Return `info`."""
         return self.info
 
     def info_items(self) -> list[tuple[str, str]]:
@@ -229,12 +226,12 @@ class Group(GroupCreation):
 
     @property
     def consolidated(self) -> bool:
-        """Whether the group was opened by consolidated metadata, and looks for no members."""
+        """Whether the group was opened by consolidated metadata."""
         return self._consolidated is not None
 
     @property
     def parent(self) -> Group:
-        """The group above; that of the root is the root itself."""
+        """The parent group; the parent of the root is the root."""
         return self._get_ancestor(split(self._path)[0])
 
     @property
@@ -248,10 +245,10 @@ class Group(GroupCreation):
         return self.get_group(f"/{path}")
 
     def refresh(self) -> None:
-        """Read the group's metadata again, and the consolidated metadata it was opened by.
+        """Read the group's metadata again, and its consolidated metadata if it was opened by that.
 
-        The nodes that were opened through the group see what changed in the latter, too;
-        their own attributes and shapes are what they were.
+        Nodes that the group opened use the new consolidated metadata, too; their own attributes and
+        shapes do not change.
 
         Raises
         ------
@@ -307,14 +304,13 @@ class Group(GroupCreation):
             del self[name]
 
     def move(self, source: str, dest: str) -> None:
-        """Give an array or a group another path.
+        """Move an array or a group to another path.
 
         Parameters
         ----------
         source, dest
-            The old and the new path, from here; from the root with a slash first.
-            Groups between are created. Nodes that were opened by the old path are to be
-            opened again.
+            The old and the new path, from here; from the root with a slash first. Missing groups
+            are created. Open nodes again that were opened at the old path.
 
         Raises
         ------
@@ -325,11 +321,9 @@ class Group(GroupCreation):
         ArgumentError
             If it is the root, or `dest` lies below `source`.
 
-        Notes
-        -----
-        In a folder it is one renaming, whatever the size. In other stores what is stored is
-        copied, one value after another and the documents last, and then deleted:
-        interrupted, it leaves the node at the old path, complete.
+        Notes ----- In a folder this is one rename. Other stores copy the values one by one, the
+        documents last, and then delete the old ones: an interrupted move leaves the complete node
+        at the old path.
 
         Examples
         --------
@@ -437,11 +431,11 @@ def bind_node(
     Parameters
     ----------
     meta, store, path, read_only
-        What, where, and whether it refuses to be changed.
+        The metadata, the store, the path, and whether the node rejects changes.
     copies
-        The consolidated metadata by which it was found, if it was by any.
+        The consolidated metadata that contains the node, if any.
     **how
-        How arrays are opened, here or through the group: as `tessarr.array.bind_array` takes it.
+        Runtime settings of arrays, as for `tessarr.array.bind_array`.
     """
     if isinstance(meta, GroupMeta):
         group = Group.__new__(Group)

@@ -64,7 +64,7 @@ class Items(ItemsView[str, Any]):
 
 
 class GroupMembers(Node[GroupMeta]):
-    """The half of a group that looks and changes nothing."""
+    """Members of a group, without methods that change them."""
 
     __slots__ = ()
 
@@ -72,7 +72,7 @@ class GroupMembers(Node[GroupMeta]):
 
     @abstractmethod
     def _bind(self, path: str, meta: NodeMeta) -> Array | Self:
-        """Return the array or group that metadata describes, as this group opens its members."""
+        """Return the node that metadata describes, with the settings of this group."""
 
     # A mapping
 
@@ -110,7 +110,7 @@ class GroupMembers(Node[GroupMeta]):
         name
             Its name, or its path from here.
         default
-            What is returned where there is no node.
+            The result if the node does not exist.
         getclass
             Return the class of the member instead, as h5py does.
         """
@@ -122,7 +122,7 @@ class GroupMembers(Node[GroupMeta]):
         return type(node) if getclass else node
 
     def get_array(self, name: str) -> Array:
-        """Return the array `name`; that it is a group is an error."""
+        """Return the array `name`; a group is an error."""
         path = self._member_path(name)
         meta = self._find_meta(path)
         if not isinstance(meta, ArrayMeta):
@@ -132,7 +132,7 @@ class GroupMembers(Node[GroupMeta]):
         return node
 
     def get_group(self, name: str) -> Self:
-        """Return the group `name`; that it is an array is an error."""
+        """Return the group `name`; an array is an error."""
         path = self._member_path(name)
         meta = self._find_meta(path)
         if not isinstance(meta, GroupMeta):
@@ -192,8 +192,8 @@ class GroupMembers(Node[GroupMeta]):
     def keys(self) -> Keys:
         """Return the names of the members, sorted: a view, as of a dictionary.
 
-        To go through it is one listing; ``list(group)`` is two, because Python asks for the
-        length first.
+        Iteration costs one listing; ``list(group)`` costs two, because Python requests the length
+        first.
         """
         return Keys(self)
 
@@ -216,7 +216,7 @@ class GroupMembers(Node[GroupMeta]):
     def members(
         self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
     ) -> tuple[tuple[str, Array | Self | Unreadable], ...]:
-        """Return what is below the group, each with its path from here, sorted.
+        """Return the nodes below the group with their paths from here, sorted.
 
         A node that cannot be opened is a `tessarr.Unreadable`, which raises the error when it
         is used: its metadata are damaged, or it needs a codec that is missing or not allowed.
@@ -226,8 +226,7 @@ class GroupMembers(Node[GroupMeta]):
         max_depth
             0 for the members, 1 for these and theirs, and so on; None for all.
         use_consolidated_for_children
-            Whether a group that was opened by consolidated metadata believes it.
-            False looks into the store.
+            Whether a group that was opened by consolidated metadata uses it. False lists the store.
 
         Notes
         -----
@@ -254,7 +253,7 @@ class GroupMembers(Node[GroupMeta]):
         return len(self._list_members(max_depth))
 
     def arrays(self, recurse: bool = False) -> Iterator[tuple[str, Array]]:  # noqa: FBT002
-        """Go through the members that are arrays, with their names, sorted.
+        """Iterate over the arrays among the members, with their names, sorted.
 
         Members that cannot be opened are left out; `members` has them.
 
@@ -278,7 +277,7 @@ class GroupMembers(Node[GroupMeta]):
                 yield name, node
 
     def groups(self, recurse: bool = False) -> Iterator[tuple[str, Self]]:  # noqa: FBT002
-        """Go through the members that are groups, with their names, sorted.
+        """Iterate over the groups among the members, with their names, sorted.
 
         Parameters
         ----------
@@ -290,21 +289,21 @@ class GroupMembers(Node[GroupMeta]):
                 yield name, node
 
     def array_keys(self, recurse: bool = False) -> Iterator[str]:  # noqa: FBT002
-        """Go through the names of arrays, as `arrays` does."""
+        """Iterate over the names of arrays, as `arrays` does."""
         members = self._list_members(_depth(recurse))
         return (name for name, meta in members.items() if isinstance(meta, ArrayMeta))
 
     def group_keys(self, recurse: bool = False) -> Iterator[str]:  # noqa: FBT002
-        """Go through the names of groups, as `groups` does."""
+        """Iterate over the names of groups, as `groups` does."""
         members = self._list_members(_depth(recurse))
         return (name for name, meta in members.items() if isinstance(meta, GroupMeta))
 
     def array_values(self, recurse: bool = False) -> Iterator[Array]:  # noqa: FBT002
-        """Go through arrays, as `arrays` does."""
+        """Iterate over arrays, as `arrays` does."""
         return (node for _, node in self.arrays(recurse))
 
     def group_values(self, recurse: bool = False) -> Iterator[Self]:  # noqa: FBT002
-        """Go through groups, as `groups` does."""
+        """Iterate over groups, as `groups` does."""
         return (node for _, node in self.groups(recurse))
 
     def visititems(self, function: Callable[[str, Any], T | None]) -> T | None:
@@ -366,7 +365,7 @@ class GroupMembers(Node[GroupMeta]):
         max_nodes: int | None = 500,
         plain: bool = True,
     ) -> Tree:
-        """Return a drawing of the hierarchy below, to print or for a notebook to show.
+        """Return a tree view of the hierarchy below, for printing and for notebooks.
 
         Parameters
         ----------
@@ -379,7 +378,7 @@ class GroupMembers(Node[GroupMeta]):
             How many nodes are drawn at most, before what is left is only counted; None
             for all.
         plain
-            There is no other text than plain text; taken for programs that say so.
+            Accepted for zarr-python; the tree is always plain text.
 
         Examples
         --------

@@ -30,7 +30,7 @@ _CELL: Final = 'style="text-align: left; padding: 1px 8px"'
 
 
 def render_table(rows: Iterable[tuple[str, str]]) -> str:
-    """Return labels and values as a table.
+    """Return an HTML table of labels and values.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def render_table(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def render_array(name: str, meta: ArrayMeta, rows: Iterable[tuple[str, str]]) -> str:
-    """Return an array as its table beside its picture.
+    """Return HTML for an array: a table and a drawing of its chunks.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def render_array(name: str, meta: ArrayMeta, rows: Iterable[tuple[str, str]]) ->
     meta
         Its metadata.
     rows
-        What the table says.
+        The labels and values of the table.
     """
     return (
         '<div class="tessarr-array" style="display: flex; gap: 24px; align-items: center">'

@@ -85,7 +85,7 @@ def format_array(name: str, meta: ArrayMeta) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NodeInfo(Generic[Meta]):
-    """What there is to say about an array or a group.
+    """Information about an array or a group.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class NodeInfo(Generic[Meta]):
         """Return what there is to say as labels and values, as zarr-python 2.18 has them."""
 
     def store_items(self) -> list[tuple[str, str]]:
-        """Return the kinds of what holds and guards the node, as labels and values."""
+        """Return the classes of the stores and the synchronizer, as labels and values."""
         kinds = [
             ("Synchronizer type", self.synchronizer_type),
             ("Store type", self.store_type),
@@ -133,7 +133,7 @@ class NodeInfo(Generic[Meta]):
         return [(label, text) for label, text in kinds if text is not None]
 
     def store_line(self) -> str:
-        """Return the same as the last line of what is printed."""
+        """Return `store_items` as the last line of the printed table."""
         kinds = (
             ("store", self.store_type),
             ("chunk_store", self.chunk_store_type),
@@ -152,7 +152,7 @@ class NodeInfo(Generic[Meta]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ArrayInfo(NodeInfo[ArrayMeta]):
-    """What there is to say about an array; print it.
+    """Information about an array; print it.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
         return self.size_bytes / self.stored_bytes if self.stored_bytes else 0.0
 
     def codec_lines(self) -> list[tuple[str, str]]:
-        """Return the codecs, each with what it is for."""
+        """Return the codecs, each with its role."""
         return codec_lines(self.meta)
 
     def asdict(self) -> JSONObject:
@@ -236,7 +236,7 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
 
 
 def array_items(meta: ArrayMeta, *, read_only: bool) -> list[tuple[str, str]]:
-    """Return what metadata says, as labels and values."""
+    """Return the metadata as labels and values."""
     lines = codec_lines(meta)
     filters = [text for role, text in lines if role == "filter"]
     compressors = [text for role, text in lines if role == "compressor"]
@@ -255,7 +255,7 @@ def array_items(meta: ArrayMeta, *, read_only: bool) -> list[tuple[str, str]]:
 
 
 def codec_lines(meta: ArrayMeta) -> list[tuple[str, str]]:
-    """Return the codecs of an array, each with what it is for."""
+    """Return the codecs of an array, each with its role."""
     found = find_codec_roles(meta)
     serializer = () if isinstance(found.serializer, Bytes) else (found.serializer,)
     kinds = (
@@ -290,7 +290,7 @@ def _listed_codecs(meta: ArrayMeta) -> list[Any]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GroupInfo(NodeInfo[GroupMeta]):
-    """What there is to say about a group; print it.
+    """Information about a group; print it.
 
     Parameters
     ----------

@@ -28,9 +28,9 @@ Meta = TypeVar("Meta", ArrayMeta, GroupMeta)
 
 
 class Node(Generic[Meta]):
-    """An array or a group: where it is, and what its metadata says.
+    """An array or a group: a path in a store, and metadata.
 
-    Two nodes are equal where they are of one kind at the same path of the same store.
+    Two nodes are equal if they have the same kind, path and store.
     """
 
     __slots__ = ()
@@ -47,12 +47,12 @@ class Node(Generic[Meta]):
 
     @property
     def store(self) -> Any:
-        """The store that holds the node: the very object that was given, if it was one."""
+        """The store of the node: the user's object, if the user passed one."""
         return get_user_store(self._store)
 
     @property
     def chunk_store(self) -> Any:
-        """The store that holds the chunks: that of the node, unless another was given."""
+        """The store of the chunks; by default that of the node."""
         return get_user_chunk_store(self._store)
 
     @property
@@ -62,7 +62,7 @@ class Node(Generic[Meta]):
 
     @property
     def store_path(self) -> StorePath:
-        """Where the node is: its store and its path there, to be opened again by.
+        """The store and the path of the node, with which it can be opened again.
 
         Examples
         --------
@@ -85,17 +85,17 @@ class Node(Generic[Meta]):
 
     @property
     def read_only(self) -> bool:
-        """Whether the node, and what is opened through it, refuses to be changed."""
+        """Whether the node, and every node that it opens, rejects changes."""
         return self._read_only
 
     @property
     def synchronizer(self) -> Synchronizer | None:
-        """What gives locks for keys to the writers of this node; None for most."""
+        """The synchronizer of the node, if any."""
         return getattr(self, "_synchronizer", None)
 
     @property
     def metadata(self) -> Meta:
-        """The metadata, whatever the format; not to be modified."""
+        """The metadata in the model of format 3. Do not modify it."""
         return self._meta
 
     @property
@@ -105,7 +105,7 @@ class Node(Generic[Meta]):
 
     @property
     def attrs(self) -> Attributes:
-        """The attributes: a mapping, stored as it is changed."""
+        """The attributes: a mapping that stores every change."""
         from tessarr.node.attributes import Attributes
 
         return Attributes(self, self._kind, self._set_attributes)
@@ -122,10 +122,9 @@ class Node(Generic[Meta]):
         return self
 
     def close(self) -> None:
-        """Close the store, if it is of a kind that has to be closed, such as a zip file.
+        """Close the store, if it needs closing, as a Zip file does.
 
-        The other nodes in the store are closed with it. A node can be used in a
-        ``with`` statement, which closes it at the end.
+        This closes all other nodes of the store. A ``with`` statement closes the node at its end.
         """
         close_user_store(self._store)
 
@@ -137,11 +136,11 @@ class Node(Generic[Meta]):
 
     @property
     def _place(self) -> tuple[Store, str]:
-        """Where the node is, for functions that take a store: they take a node, too."""
+        """The store and the path, for functions that accept a store: they accept a node, too."""
         return self._store, self._path
 
     def _info_fields(self) -> dict[str, Any]:
-        """Return what there is to say about every node, for `info`."""
+        """Return the fields of `NodeInfo`."""
         store, chunk_store, synchronizer = self.store, self.chunk_store, self.synchronizer
         return {
             "name": self.name,
@@ -160,7 +159,7 @@ class Node(Generic[Meta]):
         self._note_change()
 
     def _note_change(self) -> None:
-        """Let nodes that were opened by the same consolidated metadata see the change."""
+        """Update the consolidated metadata that this node shares with others."""
         if self._consolidated is not None:
             self._consolidated.put(self._path, self._meta)
 
@@ -186,14 +185,14 @@ class Node(Generic[Meta]):
 
 
 class StorePath:
-    """A store and a path in it: what `tessarr.open` and all others that take a store take.
+    """A store and a path in it, accepted by every function that accepts a store.
 
-    ``place / "name"`` is the place of a node below.
+    ``store_path / "name"`` is the store path of a member.
 
     Parameters
     ----------
     store
-        As the user gave it.
+        The store, as the user passed it.
     path
         The path in it.
     opened
@@ -237,8 +236,8 @@ class StorePath:
 class Unreadable:
     """A member of a group whose metadata cannot be read, in a listing of members.
 
-    It stands in for the array or group, so that one broken node does not hide the
-    others: whatever is asked of it, but for the following, raises its error.
+    It replaces the array or group, so that one broken node does not hide the others. All attributes
+    except the following raise its error.
 
     Parameters
     ----------

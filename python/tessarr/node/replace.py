@@ -47,25 +47,25 @@ def replace_node(
     build: Callable[[Store], object] | None = None,
     within: str | None = None,
 ) -> bool:
-    """Store a node in the place of another one, with all that belongs to it, in one step.
+    """Replace a node, with everything below it, in one atomic step.
 
     Parameters
     ----------
     store, path
-        Where.
+        The location.
     meta
         The metadata of the node.
     build
-        Creates the node, and all that belongs to it, at the root of the store that it is given;
-        by default the document alone.
+        Creates the node, and everything below it, at the root of the store that it receives; by
+        default only the document.
     within
         The path of a group that is known to exist: see `tessarr.flow.create.create_node`.
 
     Returns
     -------
     bool
-        Whether that was done. If not, nothing has changed: the store cannot do that; or there is
-        no node but something else, which would be deleted; or there is neither one nor data.
+        Whether the node was replaced. If not, nothing has changed: the store cannot do that, or no
+        node exists but other keys, or neither a node nor data exists.
     """
     stage = _find_staging(store, path)
     if stage is None:
@@ -84,7 +84,7 @@ def replace_node(
 
 @dataclass(frozen=True, slots=True)
 class _Staging:
-    """Where a node is built."""
+    """The prefixes of a replacement."""
 
     store: Store
     hidden: str
@@ -92,7 +92,7 @@ class _Staging:
     target: str
     """The prefix of the node."""
     lock: str
-    """What is held meanwhile."""
+    """The key of the lock."""
 
     @property
     def built_prefix(self) -> str:
@@ -145,7 +145,7 @@ def _find_staging(store: Store, path: str) -> _Staging | None:
 
 
 def _find_folder_staging(store: LocalStore) -> _Staging | None:
-    """Return the stage of a whole store, which is beside its folder."""
+    """Return the staging prefixes of a whole store, beside its folder."""
     folder = os.path.realpath(store.path)
     parent, name = os.path.split(folder)
     try:
@@ -172,14 +172,14 @@ class _Permissions:
 
     @classmethod
     def read(cls, store: Store, prefix: str) -> _Permissions:
-        """Return those of a node; of nothing, if it is in no folder."""
+        """Return the permissions of a node; none outside of a folder."""
         if not isinstance(store, LocalStore):
             return cls()
         folder = Path(store.path, prefix)
         return cls(_mode(folder), _mode_of_document(folder))
 
     def protect(self, store: Store, hidden: str) -> None:
-        """Keep the new node from readers from whom the old one is kept, while it is built."""
+        """Hide the new node, while it is built, from users who cannot read the old one."""
         if not isinstance(store, LocalStore) or self.folder is None:
             return
         shared = self.folder if self.file is None else self.folder & self.file
@@ -189,7 +189,7 @@ class _Permissions:
                 folder.mkdir(stat.S_IRWXU, parents=True, exist_ok=True)
 
     def apply(self, store: Store, built_prefix: str) -> None:
-        """Give them to what is built."""
+        """Set the permissions of the new node."""
         if not isinstance(store, LocalStore):
             return
         root = Path(store.path, built_prefix)
@@ -221,7 +221,7 @@ def _mode_of_document(folder: Path) -> int | None:
 
 @contextmanager
 def _store_errors(action: str, path: Path) -> Generator[None]:
-    """Raise errors of the system as errors of the store."""
+    """Convert errors of the operating system to store errors."""
     try:
         yield
     except OSError as error:

@@ -41,13 +41,13 @@ __all__ = [
 
 
 class Synchronizer(Protocol):
-    """What gives a lock for each key of a store."""
+    """A mapping of the keys of a store to locks."""
 
     def __getitem__(self, key: str, /) -> AbstractContextManager[Any]: ...
 
 
 def check_synchronizer(synchronizer: object) -> None:
-    """Refuse what gives no locks.
+    """Raise an error for an object that is not a synchronizer.
 
     Raises
     ------
@@ -63,9 +63,9 @@ def check_synchronizer(synchronizer: object) -> None:
 def hold_locks(
     synchronizer: Synchronizer | None, keys: Iterable[str]
 ) -> AbstractContextManager[Any]:
-    """Return what holds the locks of keys, in one order, as long as it is entered.
+    """Return a context manager that holds the locks of keys, in sorted order.
 
-    A synchronizer that has a method ``hold`` is given all keys at once.
+    A method ``hold`` of the synchronizer receives all keys at once.
 
     Examples
     --------
@@ -147,7 +147,7 @@ _synchronizers: WeakValueDictionary[str, ThreadSynchronizer] = WeakValueDictiona
 
 
 def _after_fork() -> None:
-    """Forget locks in a child process: who holds them are threads of its parent."""
+    """Forget all locks in a child process: threads of its parent hold them."""
     for synchronizer in list(_synchronizers.values()):
         synchronizer._mutex = threading.Lock()
         synchronizer._locks = WeakValueDictionary()
@@ -195,7 +195,7 @@ class ProcessSynchronizer:
     def hold(self, keys: Iterable[str]) -> Generator[None]:
         """Hold the locks of several keys.
 
-        What a thread holds within what it holds already is let go with the latter.
+        Locks that a thread acquires while it holds others are released with the outer ones.
 
         Parameters
         ----------

@@ -18,7 +18,7 @@ __all__ = ["Tree"]
 
 
 class _Line(NamedTuple):
-    """One node of a drawing."""
+    """One line of a tree view."""
 
     path: str
     name: str
@@ -29,7 +29,7 @@ class _Line(NamedTuple):
 
 
 class Tree:
-    """A hierarchy as a drawing; print it, or let a notebook show it.
+    """A tree view of a hierarchy, for printing and for notebooks.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class Tree:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """Return the drawing for a notebook: groups fold."""
+        """Return the tree view for a notebook, with groups that fold."""
         parts = [f'<div class="tessarr-tree"><style>{_STYLE}</style>']
         parts.append(f"<details open><summary><b>{escape(self._name)}</b></summary><ul>")
         depth = 0
