@@ -382,7 +382,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
         --------
         >>> import tessarr
         >>> a, b = tessarr.zeros(3), tessarr.zeros(3)
-        >>> a.compute_digest() == b.compute_digest(), len(a.hexdigest("sha256"))
+        >>> a.digest() == b.digest(), len(a.hexdigest("sha256"))
         (True, 64)
         """
         from tessarr.array.digest import compute_digest
