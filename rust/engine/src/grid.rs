@@ -45,23 +45,27 @@ impl DimGrid {
     /// # Errors
     /// `Kind::Argument` if the list is empty, a length or number is 0, or the sum exceeds 64 bits.
     pub fn new(lengths: &[(u64, u64)]) -> Result<DimGrid> {
-        let bad = |what: &str| Error::new(Kind::Argument, format!("a dimension of a grid {what}"));
+        let grid_error = |what: &str| Error::new(Kind::Argument, format!("a dimension of a grid {what}"));
         if let [(size, _)] = *lengths {
-            return if size == 0 { Err(bad("has cells of length 0")) } else { Ok(DimGrid::Regular(size)) };
+            return if size == 0 {
+                Err(grid_error("has cells of length 0"))
+            } else {
+                Ok(DimGrid::Regular(size))
+            };
         }
         let mut runs = Vec::with_capacity(lengths.len());
         let (mut start, mut cell) = (0u64, 0u64);
         for &(size, count) in lengths {
             if size == 0 || count == 0 {
-                return Err(bad("has a cell length or count of 0"));
+                return Err(grid_error("has a cell length or count of 0"));
             }
             runs.push(CellRun { start, cell, size });
             let end = size.checked_mul(count).and_then(|length| length.checked_add(start));
-            start = end.ok_or_else(|| bad("is longer than 2^64"))?;
+            start = end.ok_or_else(|| grid_error("is longer than 2^64"))?;
             cell += count;
         }
         if runs.is_empty() {
-            return Err(bad("has no cells"));
+            return Err(grid_error("has no cells"));
         }
         Ok(DimGrid::Rectilinear(runs.into()))
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 
-use super::{bad, ArrayBytes, Chain, PerAxis};
+use super::{argument_error, ArrayBytes, Chain, PerAxis};
 use crate::codec::chain::{expect_size, BytesCodecs};
 use crate::codec::{BytesCodec, Foreign};
 use crate::error::Result;
@@ -99,7 +99,7 @@ pub(super) fn bind_chunk(
     if matches!(level.innermost().body, Body::Vlen(_)) == is_vlen {
         return Ok(level);
     }
-    Err(bad("the array-to-bytes codec does not fit the elements"))
+    Err(argument_error("the array-to-bytes codec does not fit the elements"))
 }
 impl Level {
     /// Whether all codecs are the engine's own.
@@ -116,7 +116,10 @@ impl Level {
     fn bind(chain: Chain, axes: &[usize], shape: &[u64], item_bytes: usize, fill: &[u8]) -> Result<Level> {
         let rank = shape.len();
         if rank != axes.len() {
-            return Err(bad(format!("a chunk shape has {rank} axes, the array or shard has {}", axes.len())));
+            return Err(argument_error(format!(
+                "a chunk shape has {rank} axes, the array or shard has {}",
+                axes.len()
+            )));
         }
         let encoded_axes: Vec<usize> = match &chain.order {
             None => axes.to_vec(),
@@ -126,7 +129,7 @@ impl Level {
             }
         };
         if shape.contains(&0) {
-            return Err(bad("a chunk has an axis of length 0"));
+            return Err(argument_error("a chunk has an axis of length 0"));
         }
         let mut by_axis: PerAxis<u64> = SmallVec::from_elem(0, rank);
         for (&axis, &size) in axes.iter().zip(shape) {
@@ -139,7 +142,7 @@ impl Level {
             bytes = bytes
                 .checked_mul(by_axis[axis])
                 .filter(|&bytes| bytes <= isize::MAX as u64 / 2)
-                .ok_or_else(|| bad("a chunk is larger than the address space"))?;
+                .ok_or_else(|| argument_error("a chunk is larger than the address space"))?;
         }
         let body = match chain.array_bytes {
             ArrayBytes::Bytes { swap } => {
@@ -150,7 +153,9 @@ impl Level {
             ArrayBytes::Vlen(kind) => {
                 let items = bytes / item_bytes as u64;
                 if item_bytes != HANDLE_BYTES || !vlen::can_count(items) {
-                    return Err(bad(format!("a chunk of {items} variable-length elements is too large")));
+                    return Err(argument_error(format!(
+                        "a chunk of {items} variable-length elements is too large"
+                    )));
                 }
                 Body::Vlen(kind)
             }
@@ -316,7 +321,7 @@ impl Shard {
         let mut index_shape = Vec::with_capacity(rank + 1);
         for position in (0..rank).rev() {
             if inner[position] == 0 || outer[position] % inner[position] != 0 {
-                return Err(bad(format!(
+                return Err(argument_error(format!(
                     "subchunks of {} do not divide a shard of {} along axis {position}",
                     inner[position], outer[position]
                 )));
@@ -332,12 +337,15 @@ impl Shard {
         // shard of that size is stored or written, like a chunk of any size; allocation failures
         // raise an error.
         if entries > 1 << 30 {
-            return Err(bad(format!("a shard has {entries} subchunks, at most 2^30 are possible")));
+            return Err(argument_error(format!(
+                "a shard has {entries} subchunks, at most 2^30 are possible"
+            )));
         }
         let axes: Vec<usize> = (0..=rank).collect();
         let index = Level::bind(index_chain, &axes, &index_shape, 8, &[0xff; 8])?;
-        let index_bytes =
-            index.fixed_size().ok_or_else(|| bad("the index codecs of a shard have no fixed size"))?;
+        let index_bytes = index
+            .fixed_size()
+            .ok_or_else(|| argument_error("the index codecs of a shard have no fixed size"))?;
         Ok(Shard {
             id: next_id(),
             dim_grids: level.shape.iter().copied().map(DimGrid::Regular).collect(),
@@ -360,13 +368,13 @@ fn check_permutation(order: &[usize], rank: usize) -> Result<()> {
     let mut seen = vec![false; rank];
     for &axis in order {
         if axis >= rank || std::mem::replace(&mut seen[axis], true) {
-            return Err(bad(format!("{order:?} is not a permutation of {rank} axes")));
+            return Err(argument_error(format!("{order:?} is not a permutation of {rank} axes")));
         }
     }
     if order.len() == rank {
         Ok(())
     } else {
-        Err(bad(format!("{order:?} is not a permutation of {rank} axes")))
+        Err(argument_error(format!("{order:?} is not a permutation of {rank} axes")))
     }
 }
 
@@ -374,6 +382,6 @@ fn check_swap(swap: usize, item_bytes: usize) -> Result<()> {
     match swap {
         0 | 1 => Ok(()),
         2 | 4 | 8 if item_bytes % swap == 0 => Ok(()),
-        _ => Err(bad(format!("cannot swap units of {swap} bytes in items of {item_bytes}"))),
+        _ => Err(argument_error(format!("cannot swap units of {swap} bytes in items of {item_bytes}"))),
     }
 }

@@ -99,7 +99,7 @@ impl Deref for LevelRef<'_> {
     }
 }
 
-fn bad(message: impl Into<String>) -> Error {
+fn argument_error(message: impl Into<String>) -> Error {
     Error::new(Kind::Argument, message)
 }
 
@@ -114,14 +114,14 @@ fn fill_item(fill: Vec<u8>, is_vlen: bool, item_bytes: usize) -> Result<Fill> {
         (fill, None)
     };
     if item_bytes == 0 || fill.len() != item_bytes {
-        return Err(bad(format!("the fill value has {} bytes, an item {item_bytes}", fill.len())));
+        return Err(argument_error(format!("the fill value has {} bytes, an item {item_bytes}", fill.len())));
     }
     Ok((fill, element))
 }
 
 fn check_shape(shape: &[u64]) -> Result<()> {
     match shape.iter().any(|&size| size > i64::MAX as u64) {
-        true => Err(bad("the array's shape exceeds 2^63 - 1")),
+        true => Err(argument_error("the array's shape exceeds 2^63 - 1")),
         false => Ok(()),
     }
 }
@@ -142,7 +142,7 @@ impl Array {
         let rank = plan.shape.len();
         let (fill, fill_element) = fill_item(plan.fill, plan.is_vlen, plan.item_bytes)?;
         if plan.is_bool && plan.item_bytes != 1 {
-            return Err(bad(format!("booleans must have 1 byte, not {}", plan.item_bytes)));
+            return Err(argument_error(format!("booleans must have 1 byte, not {}", plan.item_bytes)));
         }
         check_shape(&plan.shape)?;
         let (dim_grids, levels): (PerAxis<DimGrid>, Levels) = match plan.grid {
@@ -155,7 +155,10 @@ impl Array {
             }
         };
         if dim_grids.len() != rank {
-            return Err(bad(format!("the grid has {} axes, the array has {rank}", dim_grids.len())));
+            return Err(argument_error(format!(
+                "the grid has {} axes, the array has {rank}",
+                dim_grids.len()
+            )));
         }
         Ok(Array {
             shape: plan.shape.into(),
@@ -176,7 +179,7 @@ impl Array {
     pub fn with_shape_and_fill(&self, shape: &[u64], fill: Option<&[u8]>) -> Result<Array> {
         check_shape(shape)?;
         if shape.len() != self.dim_grids.len() {
-            return Err(bad(format!(
+            return Err(argument_error(format!(
                 "the grid has {} axes, the array has {}",
                 self.dim_grids.len(),
                 shape.len()

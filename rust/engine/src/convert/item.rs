@@ -230,9 +230,9 @@ macro_rules! truncate {
 
             #[inline(always)]
             fn positive(self) -> u64 {
-                const FAR: $float = (1u64 << 63) as $float;
-                if self >= FAR {
-                    (self - FAR).long() as u64 ^ 1 << 63
+                const HALF_RANGE: $float = (1u64 << 63) as $float;
+                if self >= HALF_RANGE {
+                    (self - HALF_RANGE).long() as u64 ^ 1 << 63
                 } else {
                     self.long() as u64
                 }

@@ -127,15 +127,15 @@ fn swap_vector<U: Unit, const N: usize>(bytes: [u8; 16]) -> [u8; 16] {
 /// A run of the size of `W` or more: consecutive words, of which the last two may overlap. The run
 /// has two words unless `MORE`.
 #[derive(Clone, Copy)]
-struct Several<W, const MORE: bool> {
+struct OverlappingWords<W, const MORE: bool> {
     tail: usize,
     word: std::marker::PhantomData<W>,
 }
 
-impl<W: Copy, const MORE: bool> Move for Several<W, MORE> {
+impl<W: Copy, const MORE: bool> Move for OverlappingWords<W, MORE> {
     #[inline(always)]
     fn new(inner: &Inner<'_>) -> Self {
-        Several { tail: inner.run - size_of::<W>(), word: std::marker::PhantomData }
+        OverlappingWords { tail: inner.run - size_of::<W>(), word: std::marker::PhantomData }
     }
 
     #[inline(always)]
@@ -248,7 +248,7 @@ unsafe fn wide<S: Shape, M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u
 
 /// The fastest loops of shape `S` around mover `M` on this processor. Wider vectors do not help
 /// movers of one register unless the shape uses them.
-fn best<S: Shape, M: Move>() -> Kernel {
+fn fastest<S: Shape, M: Move>() -> Kernel {
     #[cfg(target_arch = "x86_64")]
     {
         let gains = S::VECTORS || M::BYTES == 0 || M::BYTES > 8;
@@ -260,34 +260,34 @@ fn best<S: Shape, M: Move>() -> Kernel {
 }
 
 /// The loops of shape `S` around the mover for this run and unit.
-pub(super) fn shaped<S: Shape>(run: usize, unit: usize) -> Kernel {
+pub(super) fn kernel_of<S: Shape>(run: usize, unit: usize) -> Kernel {
     match (unit, run) {
-        (1, 1) => best::<S, Words<u8, 1, false>>(),
-        (1, 2) => best::<S, Words<u16, 1, false>>(),
-        (1, 4) => best::<S, Words<u32, 1, false>>(),
-        (1, 8) => best::<S, Words<u64, 1, false>>(),
-        (1, 16) => best::<S, Words<u64, 2, false>>(),
-        (1, 3) => best::<S, Several<u16, false>>(),
-        (1, 5..8) => best::<S, Several<u32, false>>(),
-        (1, 9..16) => best::<S, Several<u64, false>>(),
-        (1, 17..=32) => best::<S, Several<[u64; 2], false>>(),
-        (1, 33..=64) => best::<S, Several<[u64; 4], false>>(),
-        (1, 65..=128) => best::<S, Several<[u64; 8], false>>(),
-        (1, 129..=LONG_BYTES) => best::<S, Several<[u64; 8], true>>(),
-        (1, _) => best::<S, Long>(),
-        (2, 2) => best::<S, Words<u16, 1, true>>(),
-        (2, 4) => best::<S, Words<u16, 2, true>>(),
-        (2, 8) => best::<S, Words<u16, 4, true>>(),
-        (2, 16) => best::<S, Words<u16, 8, true>>(),
-        (2, _) => best::<S, LongSwap<u16>>(),
-        (4, 4) => best::<S, Words<u32, 1, true>>(),
-        (4, 8) => best::<S, Words<u32, 2, true>>(),
-        (4, 16) => best::<S, Words<u32, 4, true>>(),
-        (4, _) => best::<S, LongSwap<u32>>(),
-        (8, 8) => best::<S, Words<u64, 1, true>>(),
-        (8, 16) => best::<S, Words<u64, 2, true>>(),
-        (8, _) => best::<S, LongSwap<u64>>(),
-        _ => best::<S, AnySwap>(),
+        (1, 1) => fastest::<S, Words<u8, 1, false>>(),
+        (1, 2) => fastest::<S, Words<u16, 1, false>>(),
+        (1, 4) => fastest::<S, Words<u32, 1, false>>(),
+        (1, 8) => fastest::<S, Words<u64, 1, false>>(),
+        (1, 16) => fastest::<S, Words<u64, 2, false>>(),
+        (1, 3) => fastest::<S, OverlappingWords<u16, false>>(),
+        (1, 5..8) => fastest::<S, OverlappingWords<u32, false>>(),
+        (1, 9..16) => fastest::<S, OverlappingWords<u64, false>>(),
+        (1, 17..=32) => fastest::<S, OverlappingWords<[u64; 2], false>>(),
+        (1, 33..=64) => fastest::<S, OverlappingWords<[u64; 4], false>>(),
+        (1, 65..=128) => fastest::<S, OverlappingWords<[u64; 8], false>>(),
+        (1, 129..=LONG_BYTES) => fastest::<S, OverlappingWords<[u64; 8], true>>(),
+        (1, _) => fastest::<S, Long>(),
+        (2, 2) => fastest::<S, Words<u16, 1, true>>(),
+        (2, 4) => fastest::<S, Words<u16, 2, true>>(),
+        (2, 8) => fastest::<S, Words<u16, 4, true>>(),
+        (2, 16) => fastest::<S, Words<u16, 8, true>>(),
+        (2, _) => fastest::<S, LongSwap<u16>>(),
+        (4, 4) => fastest::<S, Words<u32, 1, true>>(),
+        (4, 8) => fastest::<S, Words<u32, 2, true>>(),
+        (4, 16) => fastest::<S, Words<u32, 4, true>>(),
+        (4, _) => fastest::<S, LongSwap<u32>>(),
+        (8, 8) => fastest::<S, Words<u64, 1, true>>(),
+        (8, 16) => fastest::<S, Words<u64, 2, true>>(),
+        (8, _) => fastest::<S, LongSwap<u64>>(),
+        _ => fastest::<S, AnySwap>(),
     }
 }
 
@@ -461,27 +461,27 @@ pub(super) fn grid(inner: &Inner<'_>) -> Kernel {
     let Inner { cells, run, unit, .. } = *inner;
     let size = run as isize;
     if cells.count > 1 && cells.src == 0 && cells.dst == size {
-        return shaped::<Repeat>(run, unit);
+        return kernel_of::<Repeat>(run, unit);
     }
     let word = matches!(run, 1 | 2 | 4 | 8) && matches!(unit, 1 | 2 | 4 | 8);
     if word && cells.dst == size && cells.count >= 16 {
         match cells.src / size {
             _ if cells.src % size != 0 => {}
-            -1 => return shaped::<Adjacent<-1>>(run, unit),
-            2 => return shaped::<Adjacent<2>>(run, unit),
-            3 => return shaped::<Adjacent<3>>(run, unit),
-            4 => return shaped::<Adjacent<4>>(run, unit),
+            -1 => return kernel_of::<Adjacent<-1>>(run, unit),
+            2 => return kernel_of::<Adjacent<2>>(run, unit),
+            3 => return kernel_of::<Adjacent<3>>(run, unit),
+            4 => return kernel_of::<Adjacent<4>>(run, unit),
             _ => {}
         }
     }
     let few_lines = unit == 1 && (LINE_BYTES..=LONG_BYTES).contains(&run);
     if few_lines && cells.dst > size && cells.count > AHEAD as usize {
-        return shaped::<Scattered>(run, unit);
+        return kernel_of::<Scattered>(run, unit);
     }
-    shaped::<Grid>(run, unit)
+    kernel_of::<Grid>(run, unit)
 }
 
 /// The kernel for a list.
 pub(super) fn list(inner: &Inner<'_>) -> Kernel {
-    shaped::<List>(inner.run, inner.unit)
+    kernel_of::<List>(inner.run, inner.unit)
 }

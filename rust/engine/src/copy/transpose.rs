@@ -10,7 +10,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::kernel::{shaped, Inner, Kernel, Move, Shape};
+use super::kernel::{kernel_of, Inner, Kernel, Move, Shape};
 use super::Dim;
 
 /// The size of a cache line, and of one side of a block.
@@ -97,14 +97,14 @@ fn element_mut(base: *mut u8, stride: isize, index: usize) -> *mut u8 {
 /// multiple of `tile` up to `side`. The last block may overlap the previous one.
 #[inline(always)]
 fn blocks(count: usize, side: usize, tile: usize) -> impl Iterator<Item = (usize, usize)> {
-    let mut done = 0;
+    let mut covered = 0;
     std::iter::from_fn(move || {
-        let (start, size) = match count - done {
+        let (start, size) = match count - covered {
             0 => return None,
-            remaining if remaining >= tile => (done, remaining.min(side) / tile * tile),
+            remaining if remaining >= tile => (covered, remaining.min(side) / tile * tile),
             _ => (count - tile, tile),
         };
-        done = start + size;
+        covered = start + size;
         Some((start, size))
     })
 }
@@ -287,7 +287,7 @@ unsafe fn portable_tile<const E: usize, const N: usize>(src: *const u8, stride: 
 
 /// The kernel for a transposition.
 pub(super) fn tiles(inner: &Inner<'_>) -> Kernel {
-    shaped::<Blocks>(inner.run, inner.unit)
+    kernel_of::<Blocks>(inner.run, inner.unit)
 }
 
 #[cfg(test)]

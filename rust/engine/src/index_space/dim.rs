@@ -169,8 +169,8 @@ impl Dim {
             _ => (self.lower.min(other.lower), self.upper.max(other.upper)),
         };
         let open = |dim: &Dim| (dim.implicit.0 || dim.lower != lower, dim.implicit.1 || dim.upper != upper);
-        let (one, another) = (open(self), open(other));
-        Ok(Dim { lower, upper, implicit: (one.0 && another.0, one.1 && another.1), label })
+        let (left, right) = (open(self), open(other));
+        Ok(Dim { lower, upper, implicit: (left.0 && right.0, left.1 && right.1), label })
     }
 
     /// The intersection. Of equal bounds the explicit one wins.
@@ -190,13 +190,13 @@ impl Dim {
     /// `Kind::Argument` for different labels or bounds.
     pub fn merge(&self, other: &Dim) -> Result<Dim> {
         let label = self.common_label(other)?;
-        let together = |one: (i64, bool), another: (i64, bool), nothing: i64| match (one, another) {
-            _ if one.0 == another.0 => Some((one.0, one.1 && another.1)),
-            _ if one == (nothing, true) => Some(another),
-            _ => (another == (nothing, true)).then_some(one),
+        let merged = |left: (i64, bool), right: (i64, bool), unbounded: i64| match (left, right) {
+            _ if left.0 == right.0 => Some((left.0, left.1 && right.1)),
+            _ if left == (unbounded, true) => Some(right),
+            _ => (right == (unbounded, true)).then_some(left),
         };
-        let lower = together((self.lower, self.implicit.0), (other.lower, other.implicit.0), -INFINITE);
-        let upper = together((self.upper, self.implicit.1), (other.upper, other.implicit.1), END);
+        let lower = merged((self.lower, self.implicit.0), (other.lower, other.implicit.0), -INFINITE);
+        let upper = merged((self.upper, self.implicit.1), (other.upper, other.implicit.1), END);
         match (lower, upper) {
             (Some(lower), Some(upper)) if lower.0 <= upper.0 => {
                 Ok(Dim { lower: lower.0, upper: upper.0, implicit: (lower.1, upper.1), label })
@@ -208,11 +208,11 @@ impl Dim {
     /// The common label of two dimensions; a missing label agrees with any.
     fn common_label(&self, other: &Dim) -> Result<Option<Arc<str>>> {
         match (&self.label, &other.label) {
-            (Some(one), Some(another)) if one != another => {
-                let message = format!("dimensions labelled '{one}' and '{another}' do not match");
+            (Some(left), Some(right)) if left != right => {
+                let message = format!("dimensions labelled '{left}' and '{right}' do not match");
                 Err(Error::new(Kind::Argument, message))
             }
-            (one, another) => Ok(one.as_ref().or(another.as_ref()).cloned()),
+            (left, right) => Ok(left.as_ref().or(right.as_ref()).cloned()),
         }
     }
 
@@ -221,8 +221,8 @@ impl Dim {
         let ceil = |value: i64, by: i64| -floor_div(-i128::from(value), i128::from(by)) as i64;
         let implicit = if by > 0 { self.implicit } else { (self.implicit.1, self.implicit.0) };
         if self.is_empty() {
-            let at = ceil(self.lower, by);
-            return self.with_bounds(at, at, implicit);
+            let bound = ceil(self.lower, by);
+            return self.with_bounds(bound, bound, implicit);
         }
         let (mut lower, mut upper) = (self.lower, self.upper);
         let (mut below, mut above) = (lower == -INFINITE, upper > INFINITE);

@@ -390,12 +390,12 @@ impl Grid {
 }
 
 /// Cells, and the positions of the view in them: along one dimension, or as points.
-struct Choice {
+struct CellRange {
     cells: PerDimension<i64>,
-    of: Chosen,
+    of: RangePositions,
 }
 
-enum Chosen {
+enum RangePositions {
     Nothing,
     Along(usize, Interval),
     Points(Option<Arc<Vec<u32>>>),
@@ -407,7 +407,7 @@ pub struct GridPartition {
     grid: Grid,
     /// The maps of each list of choices.
     maps: Vec<PerDimension<usize>>,
-    choices: Vec<Vec<Choice>>,
+    cell_ranges: Vec<Vec<CellRange>>,
     count: usize,
 }
 
@@ -424,13 +424,13 @@ impl Partitioner {
                 )));
             }
         }
-        let (mut maps, mut choices) = (Vec::new(), Vec::new());
+        let (mut maps, mut cell_ranges) = (Vec::new(), Vec::new());
         let mut fixed = PerDimension::new();
         for k in &self.plain {
             let along = |&map_number: &usize| matches!(self.view.maps[map_number].source, MapSource::InputDimension(j) if j == *k);
             let maps_of_dim: PerDimension<usize> = self.following.iter().copied().filter(along).collect();
             if !maps_of_dim.is_empty() {
-                choices.push(self.cells_along(*k, &maps_of_dim, &grid));
+                cell_ranges.push(self.cells_along(*k, &maps_of_dim, &grid));
                 maps.push(maps_of_dim);
             }
         }
@@ -444,32 +444,32 @@ impl Partitioner {
             .iter()
             .map(|&map_number| grid.cell(map_number, self.view.maps[map_number].offset))
             .collect();
-        choices.push(vec![Choice { cells, of: Chosen::Nothing }]);
+        cell_ranges.push(vec![CellRange { cells, of: RangePositions::Nothing }]);
         maps.push(fixed);
         if !self.flat.is_empty() {
             let (groups, firsts) = self.group_points(|target, index| grid.cell(self.flat[target].0, index));
             let mut points: Vec<Vec<u32>> = firsts.iter().map(|_| Vec::new()).collect();
             groups.iter().enumerate().for_each(|(point, &group)| points[group as usize].push(point as u32));
             let all = firsts.len() == 1;
-            let choice = |(first, points): (&u32, Vec<u32>)| Choice {
+            let cell_range = |(first, points): (&u32, Vec<u32>)| CellRange {
                 cells: self
                     .flat
                     .iter()
                     .map(|(map_number, items)| grid.cell(*map_number, items[*first as usize]))
                     .collect(),
-                of: Chosen::Points((!all).then(|| Arc::new(points))),
+                of: RangePositions::Points((!all).then(|| Arc::new(points))),
             };
-            choices.push(firsts.iter().zip(points).map(choice).collect());
+            cell_ranges.push(firsts.iter().zip(points).map(cell_range).collect());
             maps.push(self.flat.iter().map(|(map_number, _)| *map_number).collect());
         }
-        let count = choices.iter().map(Vec::len).try_fold(1, usize::checked_mul);
+        let count = cell_ranges.iter().map(Vec::len).try_fold(1, usize::checked_mul);
         let count =
             count.ok_or_else(|| selection_error("the selection touches more chunks than can be counted"))?;
-        Ok(GridPartition { cutter: self, grid, maps, choices, count })
+        Ok(GridPartition { cutter: self, grid, maps, cell_ranges, count })
     }
 
     /// The cells along a dimension, with the interval of the dimension in each.
-    fn cells_along(&self, k: usize, maps: &[usize], grid: &Grid) -> Vec<Choice> {
+    fn cells_along(&self, k: usize, maps: &[usize], grid: &Grid) -> Vec<CellRange> {
         let (mut map_number, end) = (self.view.dims[k].lower, self.view.dims[k].upper);
         let mut runs = Vec::new();
         while map_number < end {
@@ -482,7 +482,7 @@ impl Partitioner {
                 end_of_cell = end_of_cell.min(preimage(map, low, high).1);
                 cells.push(cell);
             }
-            runs.push(Choice { cells, of: Chosen::Along(k, (map_number, end_of_cell)) });
+            runs.push(CellRange { cells, of: RangePositions::Along(k, (map_number, end_of_cell)) });
             map_number = end_of_cell;
         }
         runs
@@ -497,19 +497,19 @@ impl GridPartition {
     }
 
     /// The choices of a cell, with their maps.
-    fn choices_of(&self, mut number: usize) -> impl Iterator<Item = (&PerDimension<usize>, &Choice)> {
-        self.maps.iter().zip(&self.choices).rev().map(move |(maps, choices)| {
-            let choice = &choices[number % choices.len()];
-            number /= choices.len();
-            (maps, choice)
+    fn cell_ranges_of(&self, mut number: usize) -> impl Iterator<Item = (&PerDimension<usize>, &CellRange)> {
+        self.maps.iter().zip(&self.cell_ranges).rev().map(move |(maps, cell_ranges)| {
+            let cell_range = &cell_ranges[number % cell_ranges.len()];
+            number /= cell_ranges.len();
+            (maps, cell_range)
         })
     }
 
     /// The domain of a cell.
     pub fn domain(&self, number: usize) -> impl ExactSizeIterator<Item = Dim> + '_ {
         let mut cells: PerDimension<i64> = self.grid.dims.iter().map(|_| 0).collect();
-        for (maps, choice) in self.choices_of(number) {
-            maps.iter().zip(&choice.cells).for_each(|(&map_number, &cell)| cells[map_number] = cell);
+        for (maps, cell_range) in self.cell_ranges_of(number) {
+            maps.iter().zip(&cell_range.cells).for_each(|(&map_number, &cell)| cells[map_number] = cell);
         }
         cells.into_iter().enumerate().map(|(map_number, cell)| {
             let (dim, (low, high)) = (&self.grid.dims[map_number], self.grid.interval(map_number, cell));
@@ -523,11 +523,11 @@ impl GridPartition {
     /// None, unless this module has a fault.
     pub fn part(&self, number: usize) -> Result<ViewPart> {
         let mut region = self.cutter.all_positions();
-        for (_, choice) in self.choices_of(number) {
-            match &choice.of {
-                Chosen::Nothing => {}
-                Chosen::Along(k, bounds) => region.bounds[*k] = *bounds,
-                Chosen::Points(points) => region.points = points.clone(),
+        for (_, cell_range) in self.cell_ranges_of(number) {
+            match &cell_range.of {
+                RangePositions::Nothing => {}
+                RangePositions::Along(k, bounds) => region.bounds[*k] = *bounds,
+                RangePositions::Points(points) => region.points = points.clone(),
             }
         }
         let mut part = self.cutter.part(&region)?;

@@ -99,9 +99,9 @@ pub(crate) fn run(
     let blocks = queue.lock().reads_more;
     let threads = if blocks { max_in_flight.max(threads) } else { threads };
     let in_flight = interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool);
-    let done = pool::wait_for(tasks, threads, in_flight, &run_task);
+    let result = pool::wait_for(tasks, threads, in_flight, &run_task);
     queue.stop(Error::internal("an operation has ended"));
-    done
+    result
 }
 
 impl FetchQueue {
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn each_task_gets_the_value_of_its_request() {
-        let done = Mutex::new(Vec::new());
+        let finished = Mutex::new(Vec::new());
         let (sender, max_in_flight) = channel();
         let respond = move |in_flight: Vec<(String, Completion)>| {
             sender.send(in_flight.len()).unwrap();
@@ -295,14 +295,14 @@ mod tests {
         };
         let work = |task, opened: Option<OpenResult>, _: &mut Scratch| {
             let key = opened.map(|opened| opened.err().unwrap().message);
-            done.lock().unwrap().push((task, key));
+            finished.lock().unwrap().push((task, key));
             Ok(())
         };
         run(20, respond, &work).unwrap();
-        let mut done = done.into_inner().unwrap();
-        done.sort_unstable();
+        let mut finished = finished.into_inner().unwrap();
+        finished.sort_unstable();
         let expected: Vec<_> = (0..20).map(|task| (task, (task != 3).then(|| task.to_string()))).collect();
-        assert_eq!(done, expected);
+        assert_eq!(finished, expected);
         assert_eq!(max_in_flight.iter().max(), Some(2));
     }
 
@@ -353,8 +353,8 @@ mod tests {
         let store = Arc::new(PanickingStore(Mutex::new(in_flight)));
         let request = |_: usize, _: &mut Scratch| Ok(Some((String::new(), ReadHint::Whole)));
         let work = |_: usize, _: Option<OpenResult>, _: &mut Scratch| Ok(());
-        let done = with_time_limit(move || super::run(store, 1000, 2, 2, None, &request, &work));
-        assert!(done.unwrap_err().message.contains("a store"));
+        let finished = with_time_limit(move || super::run(store, 1000, 2, 2, None, &request, &work));
+        assert!(finished.unwrap_err().message.contains("a store"));
     }
 
     #[test]
@@ -397,7 +397,7 @@ mod tests {
     #[test]
     fn request_prepared_after_all_responses_is_sent() {
         const TASKS: usize = 20;
-        let done = with_time_limit(|| {
+        let finished = with_time_limit(|| {
             let request = |task: usize, _: &mut Scratch| {
                 if task == TASKS - 1 {
                     std::thread::sleep(Duration::from_millis(300));
@@ -407,7 +407,7 @@ mod tests {
             let work = |_: usize, _: Option<OpenResult>, _: &mut Scratch| Ok(());
             super::run(Arc::new(ImmediateStore), TASKS, 3, 2, None, &request, &work)
         });
-        done.unwrap();
+        finished.unwrap();
     }
 
     #[test]

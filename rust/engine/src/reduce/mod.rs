@@ -342,11 +342,11 @@ unsafe fn reduce_pieces<E: Element, K: Kernel<E>>(job: &Job, pieces: Range<usize
             rows.start(source.wrapping_offset(start as isize * job.row.step), length * run_blocks);
             results.resize(run_blocks, E::Wide::default());
             kernel.reduce(&mut rows, length, &mut results);
-            let mut at = target.wrapping_offset(block as isize * job.row.stride);
+            let mut address = target.wrapping_offset(block as isize * job.row.stride);
             for &result in &results {
                 // SAFETY: the caller's promise.
-                unsafe { at.cast::<E>().write_unaligned(E::narrow(result)) };
-                at = at.wrapping_offset(job.row.stride);
+                unsafe { address.cast::<E>().write_unaligned(E::narrow(result)) };
+                address = address.wrapping_offset(job.row.stride);
             }
             block += run_blocks;
         }
@@ -403,17 +403,17 @@ impl<'a, E: Element> Rows<'a, E> {
         if self.remaining == 0 {
             return None;
         }
-        let at = self.next;
+        let address = self.next;
         self.remaining -= 1;
         self.advance();
         let whole = self.step == size_of::<E>() as isize;
-        if E::SAME && whole && at.cast::<E::Wide>().is_aligned() {
+        if E::SAME && whole && address.cast::<E::Wide>().is_aligned() {
             // SAFETY: `reduce`'s caller promised that the items are readable; they have this type.
-            return Some(unsafe { std::slice::from_raw_parts(at.cast(), self.width) });
+            return Some(unsafe { std::slice::from_raw_parts(address.cast(), self.width) });
         }
         self.buffer.clear();
         let item_address = |item: usize| {
-            at.wrapping_offset(item as isize * if whole { size_of::<E>() as isize } else { self.step })
+            address.wrapping_offset(item as isize * if whole { size_of::<E>() as isize } else { self.step })
         };
         // SAFETY: as above.
         let items =

@@ -72,7 +72,7 @@ impl AttemptedWrite {
         };
         match may_repeat {
             true => updater(current),
-            false => Err(ambiguous_error(OTHERS)),
+            false => Err(ambiguous_error(OTHER_VALUE)),
         }
     }
 
@@ -110,7 +110,7 @@ impl AttemptedWrite {
         }
         self.check_not_applied(open()?.as_deref())?;
         match response_lost {
-            true => Err(ambiguous_error(OTHERS)),
+            true => Err(ambiguous_error(OTHER_VALUE)),
             false => Ok(()),
         }
     }
@@ -123,15 +123,15 @@ impl AttemptedWrite {
             _ => false,
         };
         match is_attempted {
-            true => Err(ambiguous_error(SAME)),
+            true => Err(ambiguous_error(SAME_VALUE)),
             false => Ok(()),
         }
     }
 }
 
-const SAME: &str =
+const SAME_VALUE: &str =
     "the store holds the new value: the change was applied, or another writer stored the same value";
-const OTHERS: &str = "another writer changed the value: the change may have been applied before";
+const OTHER_VALUE: &str = "another writer changed the value: the change may have been applied before";
 
 fn ambiguous_error(why: &str) -> Error {
     let message =

@@ -81,9 +81,9 @@ pub fn complete_on_thread<T: 'static>(
 /// Run `work` in a new thread, or in this one if no thread can be created.
 pub(super) fn spawn_or_run(work: impl FnOnce() + Send + 'static) {
     let queued = QueuedOperation::new(move |_| work());
-    let here = queued.clone();
+    let blocking = queued.clone();
     let thread = Builder::new().name("tessarr-value".to_owned());
     if thread.spawn(move || queued.help()).is_err() {
-        run_blocking(|| here.help());
+        run_blocking(|| blocking.help());
     }
 }

@@ -60,11 +60,12 @@ pub use wrappers::{RetryPolicy, RetryingStore, Transience};
 /// How often a read starts again because the value was replaced meanwhile.
 const ATTEMPTS: usize = 100;
 
-/// After this many attempts one request reads the whole value, which returns a single state,
-const APART: usize = 3;
+/// The number of attempts to read a value in parts. Then one request reads the whole value, which
+/// has a single state.
+const MAX_PARTIAL_ATTEMPTS: usize = 3;
 
-/// if the value has at most this many bytes.
-const TOGETHER_BYTES: u64 = 128 << 20;
+/// The maximum size of a value that one request then reads.
+const MAX_WHOLE_BYTES: u64 = 128 << 20;
 
 /// A range of keys in the order of their bytes; the bounds need not be valid text.
 #[derive(Clone, Copy, Debug)]
@@ -400,8 +401,8 @@ impl dyn Store + '_ {
     ) -> Result<T> {
         let (mut attempts, mut bytes) = (0, 0);
         loop {
-            let together = attempts >= APART && bytes <= TOGETHER_BYTES;
-            let hint = || if together { ReadHint::Prefix(TOGETHER_BYTES) } else { hint() };
+            let reads_whole = attempts >= MAX_PARTIAL_ATTEMPTS && bytes <= MAX_WHOLE_BYTES;
+            let hint = || if reads_whole { ReadHint::Prefix(MAX_WHOLE_BYTES) } else { hint() };
             let object = opened.take().unwrap_or_else(|| self.open(key, hint()))?;
             bytes = object.as_ref().map_or(0, |object| object.size());
             attempts += 1;

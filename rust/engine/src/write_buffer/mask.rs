@@ -90,7 +90,7 @@ impl ByteMask {
         }
         let mut byte_marks = ByteMask::of(level, level.item_bytes)?;
         let items = byte_marks.marks.chunks_exact_mut(level.item_bytes).zip(&self.marks);
-        items.for_each(|(marks, &one)| marks.fill(one));
+        items.for_each(|(marks, &mark)| marks.fill(mark));
         *self = byte_marks;
         Ok(())
     }
@@ -103,7 +103,7 @@ impl ByteMask {
                 let first = (start + index) as usize;
                 marks
                     .iter()
-                    .all(|&(index, count)| self.marks[first + index..][..count].iter().all(|&one| one == 1))
+                    .all(|&(index, count)| self.marks[first + index..][..count].iter().all(|&mark| mark == 1))
             })
         })
     }
@@ -126,13 +126,13 @@ fn boxes_around(level: &Level, part: &[Range<u64>]) -> Vec<PerAxis<Range<u64>>> 
     let mut boxes = Vec::new();
     for (axis, range) in part.iter().enumerate() {
         for side in [0..range.start, range.end..level.shape[axis]] {
-            let mut one = remaining.clone();
-            one[axis] = side;
-            boxes.push(one);
+            let mut part = remaining.clone();
+            part[axis] = side;
+            boxes.push(part);
         }
         remaining[axis] = range.clone();
     }
-    boxes.retain(|one| one.iter().all(|range| !range.is_empty()));
+    boxes.retain(|part| part.iter().all(|range| !range.is_empty()));
     boxes
 }
 
@@ -149,23 +149,23 @@ fn copy_box(level: &Level, part: &[Range<u64>], from: &Bytes, to: &mut Bytes) {
 }
 
 /// The union of two boxes, if it is a box.
-fn union(one: &[Range<u64>], other: &[Range<u64>]) -> Option<PerAxis<Range<u64>>> {
+fn union(first: &[Range<u64>], second: &[Range<u64>]) -> Option<PerAxis<Range<u64>>> {
     let contains = |a: &[Range<u64>], b: &[Range<u64>]| {
         a.iter().zip(b).all(|(a, b)| a.start <= b.start && b.end <= a.end)
     };
-    if contains(one, other) {
-        return Some(one.into());
+    if contains(first, second) {
+        return Some(first.into());
     }
-    if contains(other, one) {
-        return Some(other.into());
+    if contains(second, first) {
+        return Some(second.into());
     }
-    let mut differing = (0..one.len()).filter(|&axis| one[axis] != other[axis]);
+    let mut differing = (0..first.len()).filter(|&axis| first[axis] != second[axis]);
     let (axis, None) = (differing.next()?, differing.next()) else { return None };
-    let (a, b) = (&one[axis], &other[axis]);
+    let (a, b) = (&first[axis], &second[axis]);
     if a.start > b.end || b.start > a.end {
         return None;
     }
-    let mut union_box: PerAxis<Range<u64>> = one.into();
+    let mut union_box: PerAxis<Range<u64>> = first.into();
     union_box[axis] = a.start.min(b.start)..a.end.max(b.end);
     Some(union_box)
 }
@@ -335,5 +335,5 @@ fn position_of(marks: &[u8], mark: u8) -> Option<usize> {
     let opposite = [1 - mark; BLOCK];
     let blocks = marks.chunks_exact(BLOCK).take_while(|block| **block == opposite).count();
     let skipped = blocks * BLOCK;
-    marks[skipped..].iter().position(|&one| one == mark).map(|count| skipped + count)
+    marks[skipped..].iter().position(|&other| other == mark).map(|count| skipped + count)
 }

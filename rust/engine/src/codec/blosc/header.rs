@@ -198,14 +198,20 @@ fn splits(compressor: Compressor, typesize: usize, block_bytes: usize) -> bool {
 
 /// The block size: about a first-level cache, larger for higher levels and better compressors, and
 /// large enough for the streams of a block.
-fn choose_block(compressor: Compressor, level: u8, typesize: usize, wanted: usize, decoded: usize) -> usize {
+fn choose_block(
+    compressor: Compressor,
+    level: u8,
+    typesize: usize,
+    requested: usize,
+    decoded: usize,
+) -> usize {
     const FIRST_LEVEL_CACHE: usize = 32 << 10;
     if decoded < typesize {
         return 1;
     }
     let mut block = decoded;
-    if wanted > 0 {
-        block = wanted.clamp(MIN_INPUT, MAX_BLOCK);
+    if requested > 0 {
+        block = requested.clamp(MIN_INPUT, MAX_BLOCK);
     } else if decoded >= FIRST_LEVEL_CACHE {
         let strong = matches!(compressor, Compressor::Lz4Hc | Compressor::Zlib | Compressor::Zstd);
         block = if strong { 2 * FIRST_LEVEL_CACHE } else { FIRST_LEVEL_CACHE };

@@ -186,9 +186,9 @@ fn decode_range(
     let kernel = Kernel::detect();
     for index in range.start / header.block_bytes..range.end.div_ceil(header.block_bytes) {
         let block = header.block(index);
-        let wanted = block.start.max(range.start)..block.end.min(range.end);
-        let target = &mut out[wanted.start - range.start..wanted.end - range.start];
-        if wanted == block {
+        let decoded_range = block.start.max(range.start)..block.end.min(range.end);
+        let target = &mut out[decoded_range.start - range.start..decoded_range.end - range.start];
+        if decoded_range == block {
             decode_block(header, kernel, input, index, target, context)?;
             continue;
         }
@@ -196,7 +196,8 @@ fn decode_range(
         let bytes = whole.bytes(block.len());
         let decoded = decode_block(header, kernel, input, index, bytes, context);
         if decoded.is_ok() {
-            target.copy_from_slice(&bytes[wanted.start - block.start..wanted.end - block.start]);
+            target
+                .copy_from_slice(&bytes[decoded_range.start - block.start..decoded_range.end - block.start]);
         }
         context.scratch.whole = whole;
         decoded?;

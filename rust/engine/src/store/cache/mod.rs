@@ -361,8 +361,8 @@ impl Store for CachedStore {
             Ok(change)
         });
         // The change may have been refused.
-        let done = |outcome: &&UpdateOutcome<'_>| is_kept || !matches!(outcome.change, Change::Keep);
-        update.end(outcome.as_ref().ok().filter(done).map(|outcome| (new, outcome.version)));
+        let is_applied = |outcome: &&UpdateOutcome<'_>| is_kept || !matches!(outcome.change, Change::Keep);
+        update.end(outcome.as_ref().ok().filter(is_applied).map(|outcome| (new, outcome.version)));
         outcome
     }
 
@@ -401,39 +401,39 @@ impl Store for CachedStore {
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
         self.invalidate_prefix(prefix);
-        let done = self.inner.delete_prefix(prefix);
+        let result = self.inner.delete_prefix(prefix);
         self.invalidate_prefix(prefix);
-        done
+        result
     }
 
     fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
         let invalidate = || [staged, prefix].iter().for_each(|prefix| self.invalidate_prefix(prefix));
         invalidate();
-        let done = self.inner.replace_prefix(staged, prefix);
+        let result = self.inner.replace_prefix(staged, prefix);
         invalidate();
-        done
+        result
     }
 
     fn clear_prefix(&self, prefix: &str) -> Result<()> {
         self.invalidate_prefix(prefix);
-        let done = self.inner.clear_prefix(prefix);
+        let result = self.inner.clear_prefix(prefix);
         self.invalidate_prefix(prefix);
-        done
+        result
     }
 
     fn remove_link(&self, prefix: &str) -> Result<bool> {
         self.invalidate_prefix(prefix);
-        let done = self.inner.remove_link(prefix);
+        let result = self.inner.remove_link(prefix);
         self.invalidate_prefix(prefix);
-        done
+        result
     }
 
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         let invalidate = || changes.iter().for_each(|change| self.invalidate(&change.key));
         invalidate();
-        let done = self.inner.exchange(changes);
+        let result = self.inner.exchange(changes);
         invalidate();
-        done
+        result
     }
 }
 

@@ -197,7 +197,7 @@ pub(super) fn remove_link(path: &Path) -> Result<bool, Failure> {
         Err(error) if !is_absence(&error) => return Err(Failure::new("remove", path, error)),
         _ => return Ok(false),
     }
-    absent_is_fine(fs::remove_file(path)).map(|()| true).map_err(|error| Failure::new("remove", path, error))
+    ignore_absence(fs::remove_file(path)).map(|()| true).map_err(|error| Failure::new("remove", path, error))
 }
 
 /// The symbolic link without a target at `path` or above it.
@@ -219,7 +219,7 @@ pub(super) fn empty(path: &Path) -> Result<(), Failure> {
         let lock_file = entry.file_name().as_encoded_bytes().ends_with(LOCK_SUFFIX.as_bytes());
         // Removing the lock file of a writer would admit a second one.
         let removed = if lock_file { Lock::remove(&path) } else { fs::remove_file(&path) };
-        absent_is_fine(removed).map_err(|error| Failure::new("remove", &path, error))?;
+        ignore_absence(removed).map_err(|error| Failure::new("remove", &path, error))?;
     }
     folders.iter().try_for_each(|folder| remove(folder).map(|_| ()))
 }
@@ -257,7 +257,7 @@ pub(super) fn is_empty_tree(path: &Path) -> bool {
     })
 }
 
-fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+fn ignore_absence(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if is_absence(&error) => Ok(()),
         result => result,

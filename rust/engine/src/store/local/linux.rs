@@ -43,12 +43,12 @@ pub(super) fn try_lock(file: &File) -> io::Result<bool> {
 }
 
 /// Exchange two folders atomically.
-pub(super) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
-    let paths = [one, other].map(|path| CString::new(path.as_os_str().as_bytes()));
-    let [Ok(first), Ok(second)] = paths else { return Err(io::ErrorKind::InvalidInput.into()) };
+pub(super) fn exchange(first: &Path, second: &Path) -> io::Result<()> {
+    let paths = [first, second].map(|path| CString::new(path.as_os_str().as_bytes()));
+    let [Ok(first_path), Ok(second_path)] = paths else { return Err(io::ErrorKind::InvalidInput.into()) };
     // SAFETY: both strings end in NUL and live longer than the call.
     let result = unsafe {
-        let (from, to) = (first.as_ptr(), second.as_ptr());
+        let (from, to) = (first_path.as_ptr(), second_path.as_ptr());
         libc::renameat2(libc::AT_FDCWD, from, libc::AT_FDCWD, to, libc::RENAME_EXCHANGE)
     };
     if result == 0 {
@@ -56,17 +56,24 @@ pub(super) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     }
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
-        Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP) => portable::exchange(one, other),
+        Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP) => portable::exchange(first, second),
         _ => Err(error),
     }
 }
 
-/// Copy `size` bytes at `offset` of `from` to `at` of `to`, inside the kernel if possible: Btrfs
+/// Copy `size` bytes at `offset` of `from` to `target_offset` of `to`, inside the kernel if possible: Btrfs
 /// and XFS then share the blocks, NFS copies on the server.
-pub(super) fn copy_range(from: &File, offset: u64, to: &File, at: u64, size: u64) -> io::Result<()> {
+pub(super) fn copy_range(
+    from: &File,
+    offset: u64,
+    to: &File,
+    target_offset: u64,
+    size: u64,
+) -> io::Result<()> {
     let mut result = 0;
     while result < size {
-        let (Ok(mut source), Ok(mut target)) = (i64::try_from(offset + result), i64::try_from(at + result))
+        let (Ok(mut source), Ok(mut target)) =
+            (i64::try_from(offset + result), i64::try_from(target_offset + result))
         else {
             return Err(io::ErrorKind::UnexpectedEof.into());
         };
@@ -80,13 +87,23 @@ pub(super) fn copy_range(from: &File, offset: u64, to: &File, at: u64, size: u64
         match copied {
             1.. => result += copied as u64,
             // The end of `from`, or a file system that reports it wrongly (some FUSE).
-            0 => return portable::copy_range(from, offset + result, to, at + result, size - result),
+            0 => {
+                return portable::copy_range(from, offset + result, to, target_offset + result, size - result)
+            }
             _ => {
                 let error = io::Error::last_os_error();
                 match error.raw_os_error() {
                     Some(libc::EINTR) => {}
                     Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => return Err(error),
-                    _ => return portable::copy_range(from, offset + result, to, at + result, size - result),
+                    _ => {
+                        return portable::copy_range(
+                            from,
+                            offset + result,
+                            to,
+                            target_offset + result,
+                            size - result,
+                        )
+                    }
                 }
             }
         }

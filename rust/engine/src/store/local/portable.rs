@@ -27,29 +27,35 @@ pub(super) fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Exchange two folders. For a moment none exists at `other`.
-pub(super) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
-    let mut temporary = one.as_os_str().to_owned();
+/// Exchange two folders. For a moment none exists at `second`.
+pub(super) fn exchange(first: &Path, second: &Path) -> io::Result<()> {
+    let mut temporary = first.as_os_str().to_owned();
     temporary.push(".old");
     let temporary = PathBuf::from(temporary);
-    fs::rename(other, &temporary)?;
-    if let Err(error) = fs::rename(one, other) {
-        fs::rename(&temporary, other)?;
+    fs::rename(second, &temporary)?;
+    if let Err(error) = fs::rename(first, second) {
+        fs::rename(&temporary, second)?;
         return Err(error);
     }
-    fs::rename(&temporary, one)
+    fs::rename(&temporary, first)
 }
 
-/// Copy `size` bytes at `offset` of `from` to `at` of `to`. If `from` ends early, the error is
+/// Copy `size` bytes at `offset` of `from` to `target_offset` of `to`. If `from` ends early, the error is
 /// `ErrorKind::UnexpectedEof`.
-pub(super) fn copy_range(from: &File, offset: u64, to: &File, at: u64, size: u64) -> io::Result<()> {
+pub(super) fn copy_range(
+    from: &File,
+    offset: u64,
+    to: &File,
+    target_offset: u64,
+    size: u64,
+) -> io::Result<()> {
     let mut buffer = vec![0; size.min(1 << 20) as usize];
     let mut copied = 0;
     while copied < size {
         let count = (size - copied).min(buffer.len() as u64) as usize;
         let block = &mut buffer[..count];
         from.read_exact_at(block, offset + copied)?;
-        to.write_all_at(block, at + copied)?;
+        to.write_all_at(block, target_offset + copied)?;
         copied += count as u64;
     }
     Ok(())

@@ -109,8 +109,9 @@ impl StagedChanges {
     /// Drop the change of a key that is deleted with others. The precondition remains if it is
     /// required, or if reads must repeat.
     fn unstage(&mut self, key: &str, repeatable: bool) -> Option<NewValue> {
-        let is_kept = |it: &StagedKey| it.required || (repeatable && it.expected != Expected::Anything);
-        let staged = self.keys.get_mut(key).filter(|it| is_kept(it));
+        let is_kept =
+            |entry: &StagedKey| entry.required || (repeatable && entry.expected != Expected::Anything);
+        let staged = self.keys.get_mut(key).filter(|entry| is_kept(entry));
         match staged {
             Some(staged) => Some(std::mem::replace(&mut staged.new, NewValue::Absent)),
             None => self.keys.remove(key).map(|staged| staged.new),
@@ -119,7 +120,7 @@ impl StagedChanges {
 
     /// Keys with a required precondition.
     fn required(&self) -> BTreeSet<String> {
-        self.keys.iter().filter(|(_, it)| it.required).map(|(key, _)| key.clone()).collect()
+        self.keys.iter().filter(|(_, entry)| entry.required).map(|(key, _)| key.clone()).collect()
     }
 
     fn keys_below<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s String, &'s StagedKey)> {
@@ -198,7 +199,8 @@ impl StagedStore {
         if !matches!(new, NewValue::Unchanged) {
             self.check_writable(key)?;
         }
-        let is_unchanged = |it: &StagedKey| matches!(it.new, NewValue::Unchanged) && it.expected == stored;
+        let is_unchanged =
+            |entry: &StagedKey| matches!(entry.new, NewValue::Unchanged) && entry.expected == stored;
         let is_unchanged_here =
             |stage: &StagedChanges| stage.keys.get(key).is_none_or(is_unchanged) && !stage.covers(key);
         let Some(deletions) = self.with(|stage| is_unchanged_here(stage).then_some(stage.deletions)) else {
@@ -211,11 +213,11 @@ impl StagedStore {
     /// effect, as for [`Self::stage_if`].
     pub fn stage_precondition(&self, key: &str, required: Expected) -> Result<bool> {
         let _guard = self.key_locks.lock(key)?;
-        let done = self.stage_if_locked(key, required, NewValue::Unchanged)?;
-        if done {
+        let is_staged = self.stage_if_locked(key, required, NewValue::Unchanged)?;
+        if is_staged {
             self.require_precondition(key);
         }
-        Ok(done)
+        Ok(is_staged)
     }
 
     /// Stage the precondition that a key which is only read holds `stored`, or a value that `Redo`
@@ -441,7 +443,7 @@ impl Store for StagedStore {
         let mut keys = self.inner.list(prefix)?;
         self.with(|stage| {
             let is_unchanged_here =
-                |key: &str| stage.keys.get(key).is_none_or(|it| matches!(it.new, NewValue::Unchanged));
+                |key: &str| stage.keys.get(key).is_none_or(|entry| matches!(entry.new, NewValue::Unchanged));
             keys.retain(|key| is_unchanged_here(key) && !stage.covers(key));
             let written =
                 stage.keys_below(prefix).filter(|(_, staged)| matches!(staged.new, NewValue::Value(_)));
@@ -454,7 +456,8 @@ impl Store for StagedStore {
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
         self.keys().check_prefix(prefix)?;
         let is_changed = self.with(|stage| {
-            let deleted = |it: &DeletedRange| it.start.starts_with(prefix) || prefix.starts_with(&it.start);
+            let deleted =
+                |entry: &DeletedRange| entry.start.starts_with(prefix) || prefix.starts_with(&entry.start);
             stage.keys_below(prefix).any(|(_, staged)| !matches!(staged.new, NewValue::Unchanged))
                 || stage.deleted.iter().any(deleted)
         });

@@ -391,16 +391,16 @@ mod tests {
     #[test]
     fn callbacks_run_at_once_while_permits_are_free() {
         let semaphore = Arc::new(Semaphore::new(Some(1)));
-        let done = Arc::new(Mutex::new(Vec::new()));
+        let finished = Arc::new(Mutex::new(Vec::new()));
         for number in 0..3 {
-            let done = done.clone();
+            let finished = finished.clone();
             // Each releases its permit at once, which runs the next one.
             semaphore.acquire_async(Box::new(move |owned_permit| {
                 assert!(owned_permit.is_some());
-                done.lock().unwrap().push(number);
+                finished.lock().unwrap().push(number);
             }));
         }
-        assert_eq!(*done.lock().unwrap(), [0, 1, 2]);
+        assert_eq!(*finished.lock().unwrap(), [0, 1, 2]);
         assert_eq!(semaphore.shared.get().lock().count, 0);
     }
 }
