@@ -24,7 +24,7 @@ import pytest
 import tessarr
 import tessarr.tensorstore as ts
 from tessarr.stores import LocalStore
-from tessarr.tensorstore.batch.read_group import Together
+from tessarr.tensorstore.batch.read_group import ReadGroup
 from tessarr.tensorstore.future.executor import submit
 
 pytestmark = pytest.mark.slow
@@ -134,7 +134,7 @@ def test_interrupt_of_a_batch_ends_all_reads() -> None:
     arrays = [
         tessarr.create_array(store, name=str(number), data=np.ones(3, "u1")) for number in range(4)
     ]
-    together = Together()
+    together = ReadGroup()
     reads = [
         together.read(array._reading([(0, 1, 3)], [0], row), array, array._store)
         for array, row in zip(arrays, out, strict=True)

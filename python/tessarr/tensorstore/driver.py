@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.index_space import INFINITE, IndexTransform
-from tessarr.tensorstore.schema.domain_bounds import propagated
+from tessarr.tensorstore.schema.domain_bounds import propagate_bounds
 from tessarr.tensorstore.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from tessarr.array import Array
     from tessarr.index_space import IndexDomain
-    from tessarr.tensorstore.batch.read_group import Together
-    from tessarr.tensorstore.batch.shared_reads import Expected, Sharing
+    from tessarr.tensorstore.batch.read_group import ReadGroup
+    from tessarr.tensorstore.batch.shared_reads import ExpectedRead, SharedReads
     from tessarr.tensorstore.future.future import Future
     from tessarr.tensorstore.future.write_futures import WriteFutures
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
@@ -50,11 +50,11 @@ class OperationScope(NamedTuple):
 
     transaction: Any = None
     batch: Any = None
-    read_group: Together | None = None
+    read_group: ReadGroup | None = None
     rechecks_bounds: bool = True
-    sharing: Sharing | None = None
+    sharing: SharedReads | None = None
 
-    def for_read_group(self, read_group: Together, sharing: Sharing) -> OperationScope:
+    def for_read_group(self, read_group: ReadGroup, sharing: SharedReads) -> OperationScope:
         """Return this scope in a read group, without the batch."""
         return self._replace(batch=None, read_group=read_group, sharing=sharing)
 
@@ -177,9 +177,9 @@ class Driver:
         ArgumentError
             If an explicit bound of the view is no longer inside.
         """
-        return self, propagated(view, self.domain) if view._has_implicit_bounds else view
+        return self, propagate_bounds(view, self.domain) if view._has_implicit_bounds else view
 
-    def stale_documents(self, scope: OperationScope) -> list[Expected]:
+    def stale_documents(self, scope: OperationScope) -> list[ExpectedRead]:
         """Return the stale documents to read before `refresh_bounds`."""
         return []
 
@@ -261,9 +261,9 @@ class Driver:
 
         The result is None for a value that is not requested.
         """
-        from tessarr.tensorstore.future.spawn import start
+        from tessarr.tensorstore.future.spawn import spawn
 
-        return start(lambda: self._raise_unsupported("tell what is stored"), here=True)
+        return spawn(lambda: self._raise_unsupported("tell what is stored"), here=True)
 
     def storage_ids(self) -> frozenset[Any]:
         """Return identifiers of the memory or store locations of the elements."""

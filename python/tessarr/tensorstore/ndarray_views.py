@@ -11,7 +11,7 @@ from tessarr import _engine
 from tessarr._engine import empty
 from tessarr.errors import ArgumentError, OutOfMemoryError, SelectionError
 from tessarr.index_space.indexable import strip_status_code
-from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.future.spawn import spawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +60,7 @@ def start_view(
     values = find_memory(driver, scope)
     if values is None:
         return driver.read(view, None, scope)
-    return start(select_elements, values, view._as_view(), here=True)
+    return spawn(select_elements, values, view._as_view(), here=True)
 
 
 def select_elements(values: npt.NDArray[Any], view: View) -> npt.NDArray[Any]:

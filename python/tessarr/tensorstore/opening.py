@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any, Unpack
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.batch.batch import Batch
 from tessarr.tensorstore.context.context import Context
-from tessarr.tensorstore.future.combine import converted
+from tessarr.tensorstore.future.combine import convert_result
 from tessarr.tensorstore.future.future import Future, failed
 from tessarr.tensorstore.handle.handle import TensorStore, build_handle
-from tessarr.tensorstore.json.keywords import tells
-from tessarr.tensorstore.json.parse import as_flag, check_known, of_class
+from tessarr.tensorstore.json.keywords import with_signature
+from tessarr.tensorstore.json.parse import as_flag, check_class, check_known
 from tessarr.tensorstore.kvstore import KvStore
-from tessarr.tensorstore.schema.domain_bounds import propagated
-from tessarr.tensorstore.spec.driver_spec import Opening, SpecKeywords
+from tessarr.tensorstore.schema.domain_bounds import propagate_bounds
+from tessarr.tensorstore.spec.driver_spec import OpenRequest, SpecKeywords
 from tessarr.tensorstore.spec.spec import Spec, spec_of
 from tessarr.tensorstore.transaction.transaction import Transaction, run_in_transaction
 
 if TYPE_CHECKING:
-    from tessarr.tensorstore.spec.driver_spec import Opened
+    from tessarr.tensorstore.spec.driver_spec import OpenResult
 
 __all__ = ["open", "open_spec"]
 
 
-@tells(SpecKeywords)
+@with_signature(SpecKeywords)
 def open(
     spec: Any,
     *,
@@ -97,15 +97,17 @@ def open(
     # The order of the checks matches TensorStore's error precedence.
     check_known(keywords, SpecKeywords.__annotations__)
     parsed = spec_of(spec)
-    of_class(context, Context, "context")
-    of_class(transaction, Transaction, "transaction")
-    of_class(batch, Batch, "batch")
+    check_class(context, Context, "context")
+    check_class(transaction, Transaction, "transaction")
+    check_class(batch, Batch, "batch")
     transaction = _choose_transaction(transaction, spec, keywords.get("kvstore"))
     read, write = as_flag(read, "read"), as_flag(write, "write")
     if keywords:
         parsed = parsed._with(keywords)
     unspecified = not read and not write
-    opening = Opening(read or unspecified, write or unspecified, transaction, batch, read and write)
+    opening = OpenRequest(
+        read or unspecified, write or unspecified, transaction, batch, read and write
+    )
     return open_spec(parsed, opening, context)
 
 
@@ -121,7 +123,9 @@ def _choose_transaction(transaction: Transaction | None, *places: Any) -> Transa
     return transaction
 
 
-def open_spec(spec: Spec, opening: Opening, context: Context | None = None) -> Future[TensorStore]:
+def open_spec(
+    spec: Spec, opening: OpenRequest, context: Context | None = None
+) -> Future[TensorStore]:
     """Open a spec; all errors come from the future.
 
     Parameters
@@ -142,12 +146,12 @@ def open_spec(spec: Spec, opening: Opening, context: Context | None = None) -> F
     except Exception as error:  # noqa: BLE001 (told to whom it may concern)
         return failed(error)
     # A pending open does not reference the batch: an unreferenced batch is submitted.
-    return converted(
+    return convert_result(
         future, partial(_build_handle, opening.read, opening.write, opening.transaction)
     )
 
 
-def _build_handle(read: bool, write: bool, transaction: Any, opened: Opened) -> TensorStore:
+def _build_handle(read: bool, write: bool, transaction: Any, opened: OpenResult) -> TensorStore:
     driver, view = opened.driver, opened.view
     if view is not None:
         if view.output_rank != driver.domain.rank:
@@ -155,6 +159,6 @@ def _build_handle(read: bool, write: bool, transaction: Any, opened: Opened) -> 
                 f"the transform is to rank {view.output_rank}, the array has rank "
                 f"{driver.domain.rank}"
             )
-        view = propagated(view, driver.domain)
+        view = propagate_bounds(view, driver.domain)
     mode = "r" * (read and driver.readable) + "w" * (write and driver.writable)
     return build_handle(driver, view, mode, transaction)

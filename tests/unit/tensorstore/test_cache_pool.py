@@ -16,7 +16,7 @@ import tessarr.tensorstore as ts
 from tessarr.errors import StoreError
 from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import LocalStore
-from tessarr.tensorstore.context.caching import bound_of, memory_of, over, pool_of
+from tessarr.tensorstore.context.caching import caches_of, pool_of, staleness_bound, with_cache
 
 SHAPE = (64, 64)
 
@@ -42,7 +42,9 @@ def pool(limit: int) -> Any:
 def cached(store: Any, memory: Any, recheck: Any) -> Any:
     """Return a store whose answers are remembered, of documents since it was opened."""
     now = time.time()
-    return over(store, memory_of(memory), pool_of(memory), (now, bound_of(recheck, now)), now)
+    return with_cache(
+        store, caches_of(memory), pool_of(memory), (now, staleness_bound(recheck, now)), now
+    )
 
 
 def opened(store: CountingStore, recheck: Any, memory: Any) -> tessarr.Array:
@@ -232,11 +234,11 @@ def test_own_changes_are_seen(store: CountingStore) -> None:
 @pytest.mark.parametrize("recheck", [None, "closed", [], {}, float("nan")])
 def test_other_bounds_are_refused(recheck: object) -> None:
     with pytest.raises(ValueError, match="boolean, number"):
-        bound_of(recheck, 0.0)
+        staleness_bound(recheck, 0.0)
 
 
 def test_bounds() -> None:
-    assert [bound_of(recheck, 5.0) for recheck in (True, False, "open", 3, 2.5)] == [
+    assert [staleness_bound(recheck, 5.0) for recheck in (True, False, "open", 3, 2.5)] == [
         float("inf"),
         float("-inf"),
         5.0,

@@ -17,8 +17,8 @@ import pytest
 
 import tessarr.tensorstore as ts
 from tessarr.tensorstore.future import combine, executor
-from tessarr.tensorstore.future.combine import all_done, converted
-from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.future.combine import convert_result, join_futures
+from tessarr.tensorstore.future.spawn import spawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,13 +105,13 @@ def test_a_callback_that_ends_a_thread_does_not_end_one_of_ours(
 ) -> None:
     gone = [_left_by(sys.exit) for _ in range(40)]  # more than there are threads
     assert [future.result(60) for future in gone] == [5] * 40
-    assert start(lambda: 6).result(60) == 6
+    assert spawn(lambda: 6).result(60) == 6
     assert all(record.exc_info for record in caplog.records)
 
 
 def _left_by(leave: Callable[[], object]) -> ts.Future[int]:
     may = threading.Event()
-    future = start(lambda: may.wait(60) and 5)
+    future = spawn(lambda: may.wait(60) and 5)
     future.add_done_callback(lambda _: leave())
     may.set()
     return future
@@ -226,8 +226,8 @@ def test_who_waits_does_what_no_thread_has_begun(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(executor._Pool, "_begin_thread", lambda pool: pool._threads.append(None))
     monkeypatch.setattr(executor, "_pools", {})
     monkeypatch.setattr("atexit.register", lambda _: None)
-    done = start(lambda: tasks.append(threading.get_ident()) or 5)
-    twice = converted(done, lambda value: 2 * value)
+    done = spawn(lambda: tasks.append(threading.get_ident()) or 5)
+    twice = convert_result(done, lambda value: 2 * value)
     with pytest.raises(TimeoutError):
         twice.result(timeout=0)
     assert tasks == []
@@ -262,7 +262,7 @@ def test_what_is_made_when_all_are_done_is_made_once(monkeypatch: pytest.MonkeyP
                 making.wait(20)
 
     monkeypatch.setattr(combine, "allocate_lock", Lock)
-    future = all_done([one, other], make)
+    future = join_futures([one, other], make)
     first.set_result(1)
     go_on.set()
     others.join()
@@ -277,12 +277,15 @@ def test_more_work_than_threads_is_done_in_its_turn() -> None:
         going.wait(10)
         return threading.get_ident()
 
-    futures = [start(work) for _ in range(executor._MOST + 3)]
-    for _ in range(executor._MOST):
+    futures = [spawn(work) for _ in range(executor._MAX_THREADS + 3)]
+    for _ in range(executor._MAX_THREADS):
         assert begun.acquire(timeout=10)
     assert not begun.acquire(blocking=False)
     going.set()
-    assert len({future.result() for future in futures} - {threading.get_ident()}) == executor._MOST
+    assert (
+        len({future.result() for future in futures} - {threading.get_ident()})
+        == executor._MAX_THREADS
+    )
 
 
 @pytest.mark.slow
@@ -302,7 +305,7 @@ def test_what_is_under_way_is_done_before_python_ends(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_fork_has_threads_of_its_own() -> None:
     context = multiprocessing.get_context("fork")
-    assert start(lambda: 1).result() == 1
+    assert spawn(lambda: 1).result() == 1
     process = context.Process(target=_in_the_fork)
     process.start()
     process.join(20)
@@ -311,7 +314,7 @@ def test_a_fork_has_threads_of_its_own() -> None:
 
 def _in_the_fork() -> None:
     ended = threading.Event()
-    future = start(lambda: 2)
+    future = spawn(lambda: 2)
     future.add_done_callback(lambda _: ended.set())
     sys.exit(0 if ended.wait(10) else 1)
 

@@ -7,22 +7,22 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from tessarr.tensorstore.batch.read_group import Together, begin_together, submitted
-from tessarr.tensorstore.batch.shared_reads import Sharing
+from tessarr.tensorstore.batch.read_group import ReadGroup, start_reads, submitted_error
+from tessarr.tensorstore.batch.shared_reads import SharedReads
 from tessarr.tensorstore.future.executor import submit
 from tessarr.tensorstore.future.future import PENDING, Future, failed
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.batch.read_group import Reads
-    from tessarr.tensorstore.batch.shared_reads import Expected
+    from tessarr.tensorstore.batch.shared_reads import ExpectedRead
 
 __all__ = ["Batch"]
 
-_Begin: TypeAlias = Callable[[Together, Sharing], Future[Any]]
-_Taken: TypeAlias = tuple[Future[Any], _Begin]
+_Start: TypeAlias = Callable[[ReadGroup, SharedReads], Future[Any]]
+_Deferred: TypeAlias = tuple[Future[Any], _Start]
 
 
-class _Waiting:
+class _DeferredRead:
     """What begins once: when a batch does, or when its result is wanted before.
 
     Parameters
@@ -37,16 +37,16 @@ class _Waiting:
 
     __slots__ = ("_begin", "expected", "future", "reads")
 
-    def __init__(self, begin: _Begin, expected: Sequence[Expected], *, reads: bool) -> None:
+    def __init__(self, begin: _Start, expected: Sequence[ExpectedRead], *, reads: bool) -> None:
         self._begin = [begin]
         self.expected, self.reads = expected, reads
         self.future: Future[Any] = Future._pending()
         self.future._begin = self._alone
 
     def _alone(self, _: object) -> None:
-        _begin_all([self], {})
+        _start_all([self], {})
 
-    def taken(self) -> _Begin | None:
+    def taken(self) -> _Start | None:
         """Return what begins it, to the first who asks; None where nobody wants it any more."""
         if not self._begin or self.future._state != PENDING:
             return None
@@ -56,15 +56,15 @@ class _Waiting:
             return None
 
 
-def _begin_all(waiting: Sequence[_Waiting], reads: Reads) -> None:
+def _start_all(waiting: Sequence[_DeferredRead], reads: Reads) -> None:
     """Begin what waits, and reads of arrays: they share what they read.
 
     Where metadata have to be looked at before, a thread does that, and then begins everything:
     what is wanted of a chunk is told to all who read it before one of them does.
     """
-    arrays: list[_Taken] = []
-    others: list[_Taken] = []
-    expected: list[Expected] = []
+    arrays: list[_Deferred] = []
+    others: list[_Deferred] = []
+    expected: list[ExpectedRead] = []
     looks = False
     for one in waiting:
         begin = one.taken()
@@ -72,19 +72,19 @@ def _begin_all(waiting: Sequence[_Waiting], reads: Reads) -> None:
             expected += one.expected
             looks = looks or (one.reads and len(one.expected) > 0)
             (arrays if one.reads else others).append((one.future, begin))
-    sharing = Sharing(expected if len(arrays) + len(others) + len(reads) > 1 else ())
+    sharing = SharedReads(expected if len(arrays) + len(others) + len(reads) > 1 else ())
     if not looks:
-        _begin_now(arrays, others, reads, sharing)
+        _start_now(arrays, others, reads, sharing)
         return
-    helped = submit(partial(_begin_now, arrays, others, reads, sharing))
+    helped = submit(partial(_start_now, arrays, others, reads, sharing))
     for future in [*reads, *(future for future, _ in [*arrays, *others])]:
         future._work = future._work or helped
 
 
-def _begin_now(
-    arrays: Sequence[_Taken], others: Sequence[_Taken], reads: Reads, sharing: Sharing
+def _start_now(
+    arrays: Sequence[_Deferred], others: Sequence[_Deferred], reads: Reads, sharing: SharedReads
 ) -> None:
-    together = Together(waits=True)
+    together = ReadGroup(waits=True)
     for some in (arrays, others):
         found = []
         for future, begin in some:
@@ -94,7 +94,7 @@ def _begin_now(
                 source = failed(error)
             found.append((future, source))
         if some is arrays and (arrays or reads):
-            begin_together({**reads, **together.take()}, sharing)
+            start_reads({**reads, **together.take()}, sharing)
         for future, source in found:
             future._end_like(source)
 
@@ -128,9 +128,9 @@ class Batch:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_DeferredRead] = []
         self._submitted = False
-        self._together = Together(waits=True)
+        self._together = ReadGroup(waits=True)
 
     def submit(self) -> None:
         """Begin all reads; no more can be added.
@@ -154,17 +154,17 @@ class Batch:
             waiting, self._waiting = self._waiting, []
         reads = self._together.take(last=last)
         if waiting or reads:
-            _begin_all(waiting, reads)
+            _start_all(waiting, reads)
 
     def _check(self) -> None:
         """Raise an error if it was submitted."""
         if self._submitted:
-            raise submitted()
+            raise submitted_error()
 
     def _later(
         self,
-        begin: _Begin,
-        expected: Sequence[Expected] = (),
+        begin: _Start,
+        expected: Sequence[ExpectedRead] = (),
         *,
         reads: bool = False,
         opens: bool = False,
@@ -175,13 +175,13 @@ class Batch:
         others, who are told what is `expected`. What `reads` arrays looks at that before others
         begin. That the batch was submitted is an error, but for what opens: that begins at once.
         """
-        made = _Waiting(begin, expected, reads=reads)
+        made = _DeferredRead(begin, expected, reads=reads)
         with self._lock:
             if not self._submitted:
                 self._waiting.append(made)
                 return made.future
         if not opens:
-            raise submitted()
+            raise submitted_error()
         made.future.force()
         return made.future
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from tessarr.array import Array
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
-    from tessarr.tensorstore.batch.shared_reads import Sharing
+    from tessarr.tensorstore.batch.shared_reads import SharedReads
 
-__all__ = ["Reads", "Together", "begin_together", "begun", "submitted"]
+__all__ = ["ReadGroup", "Reads", "start_read", "start_reads", "submitted_error"]
 
 _Read: TypeAlias = "tuple[Reading, Array, ArrayMeta, Store]"
 
@@ -25,7 +25,7 @@ Reads: TypeAlias = "dict[Future[Any], _Read]"
 """Reads by their futures: of which array, with which metadata, and where that is, below caches."""
 
 
-class Together:
+class ReadGroup:
     """Collects reads of arrays until they begin.
 
     Parameters
@@ -48,7 +48,7 @@ class Together:
         future._begin = self._begin_for
         with self._lock:
             if self._reads is None:
-                raise submitted()
+                raise submitted_error()
             self._reads[future] = read, array, array._meta, place
         return future
 
@@ -61,7 +61,7 @@ class Together:
 
     def begin(self) -> None:
         """Begin all that was collected."""
-        begin_together(self.take())
+        start_reads(self.take())
 
     def _begin_for(self, future: Future[Any]) -> None:
         """Begin what a future waits for."""
@@ -71,10 +71,10 @@ class Together:
         with self._lock:
             read = None if self._reads is None else self._reads.pop(future, None)
         if read is not None:
-            begin_together({future: read})
+            start_reads({future: read})
 
 
-def begun(read: Reading, *, soon: bool) -> Future[Any]:
+def start_read(read: Reading, *, soon: bool) -> Future[Any]:
     """Return the future of a read that begins now, by itself.
 
     A small one may begin `soon`: together with those of the same array that are begun before a
@@ -85,26 +85,26 @@ def begun(read: Reading, *, soon: bool) -> Future[Any]:
     return future
 
 
-def begin_together(reads: Reads, sharing: Sharing | None = None) -> None:
+def start_reads(reads: Reads, sharing: SharedReads | None = None) -> None:
     """Begin reads, which may share what others read."""
     wanted = [future for future in reads if future._state == PENDING]
     if not wanted:
         return
     found, places = [reads[future] for future in wanted], None
-    if sharing is not None and (sharing.expects or not _is_one(found)):
+    if sharing is not None and (sharing.expects or not _is_one_read(found)):
         places = [sharing.of(array._store, place) for _, array, _, place in found]
-    begun = read_together([one[0] for one in found], wanted, places=places)
+    reading = read_together([one[0] for one in found], wanted, places=places)
     for future in wanted:
-        future._begin, future._work = None, begun.help
+        future._begin, future._work = None, reading.help
 
 
-def _is_one(reads: list[_Read]) -> bool:
+def _is_one_read(reads: list[_Read]) -> bool:
     """Whether the engine reads them as one: they are of one array, and of no transaction."""
     _, array, meta, _ = reads[0]
     same = all(one[1] is array and one[2] is meta for one in reads)
     return same and type(array._store) is not StagedStore
 
 
-def submitted() -> ArgumentError:
+def submitted_error() -> ArgumentError:
     """Return the error for what is added to a batch that was submitted."""
     return ArgumentError("batch was already submitted")

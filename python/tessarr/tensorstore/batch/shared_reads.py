@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from tessarr.store import Store
 
-__all__ = ["Expected", "Sharing"]
+__all__ = ["ExpectedRead", "SharedReads"]
 
 
-class Expected(NamedTuple):
+class ExpectedRead(NamedTuple):
     """What will be read.
 
     Parameters
@@ -35,7 +35,7 @@ class Expected(NamedTuple):
     span: tuple[int, int | None] | None = None
 
 
-class Sharing:
+class SharedReads:
     """The stores that reads ask which begin together: what one has read, others need not read.
 
     Who begins later shares nothing of it, as there may be something else by then.
@@ -51,7 +51,7 @@ class Sharing:
     began_s: float
     """When they begin, in seconds since 1970: what they read is as it was then, or later."""
 
-    def __init__(self, expected: Iterable[Expected] = ()) -> None:
+    def __init__(self, expected: Iterable[ExpectedRead] = ()) -> None:
         self.began_s = time.time()
         self._stores: dict[Hashable, SharedStore] = {}
         self._found: dict[int, tuple[Store, tuple[Store, SharedStore] | None]] = {}
@@ -78,7 +78,7 @@ class Sharing:
         found = self._found.get(id(store))
         if found is None:  # it is kept, so that no other one gets its number
             shared = self._shared(place)
-            inside = None if shared is None else (_inside(store, place), shared)
+            inside = None if shared is None else (_find_inner_store(store, place), shared)
             found = self._found[id(store)] = store, inside
         return found[1]
 
@@ -88,7 +88,7 @@ class Sharing:
         return store if found is None else found[1].through(store, found[0])
 
 
-def _inside(store: Store, place: Store) -> Store:
+def _find_inner_store(store: Store, place: Store) -> Store:
     """Return the store that is this place of those that stand behind another one."""
     if type(place) is PooledCacheStore:
         place = place.base_store

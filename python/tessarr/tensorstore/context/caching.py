@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
 from tessarr.store.wrappers.cache import CachePool, PooledCacheStore
-from tessarr.tensorstore.context.chunk_cache import ChunkShelf
-from tessarr.tensorstore.json.object_members import expected
+from tessarr.tensorstore.context.chunk_cache import SharedChunkCache
+from tessarr.tensorstore.json.object_members import expected_error
 
 if TYPE_CHECKING:
     from tessarr.flow.run import KnownDocument
@@ -18,13 +18,20 @@ if TYPE_CHECKING:
 
 _DOCUMENTS_BYTES: Final = 1 << 20
 
-_EVER: Final = {float("-inf"), float("inf")}
+_UNLIMITED: Final = {float("-inf"), float("inf")}
 
-__all__ = ["Known", "Memory", "bound_of", "memory_of", "over", "pool_of"]
+__all__ = [
+    "CachedMetadata",
+    "SharedCaches",
+    "caches_of",
+    "pool_of",
+    "staleness_bound",
+    "with_cache",
+]
 
 
 @dataclass(slots=True, weakref_slot=True)
-class Known:
+class CachedMetadata:
     """What open arrays of one place know of its metadata: it is remembered while one is open.
 
     Parameters
@@ -46,7 +53,7 @@ class Known:
         self.meta, self.looked_s = meta, looked_s
 
 
-class Memory:
+class SharedCaches:
     """What a resource ``cache_pool`` stands for.
 
     Parameters
@@ -64,13 +71,13 @@ class Memory:
     """What remembers documents: the same, or where that is small, another, so that chunks do not
     take their room. None: it has no room."""
 
-    chunks: ChunkShelf
+    chunks: SharedChunkCache
     """What keeps chunks that functions have made."""
 
     def __init__(self, json: dict[str, Any]) -> None:
         limit = json["total_bytes_limit"]
         self.pool = pool = CachePool(limit) if limit else None
-        self.chunks = ChunkShelf(limit, lambda: 0 if pool is None else pool.counts()["bytes"])
+        self.chunks = SharedChunkCache(limit, lambda: 0 if pool is None else pool.counts()["bytes"])
         is_small = pool is not None and limit < _DOCUMENTS_BYTES
         self.lasting = CachePool(_DOCUMENTS_BYTES) if is_small else pool
         self._documents = self.lasting
@@ -99,18 +106,18 @@ class Memory:
         self._known[where] = ref(known)
 
 
-def memory_of(resource: Resource) -> Memory:
+def caches_of(resource: Resource) -> SharedCaches:
     """Return what a resource ``cache_pool`` stands for."""
-    found: Memory = resource._made(Memory)
+    found: SharedCaches = resource._made(SharedCaches)
     return found
 
 
 def pool_of(resource: Resource | None) -> CachePool | None:
     """Return what remembers answers of stores for a resource; None: it has no room."""
-    return None if resource is None else memory_of(resource).pool
+    return None if resource is None else caches_of(resource).pool
 
 
-def bound_of(recheck: Any, opened: float) -> float:
+def staleness_bound(recheck: Any, opened: float) -> float:
     """Return since when an answer must be known to hold, in seconds since 1970.
 
     Parameters
@@ -132,12 +139,12 @@ def bound_of(recheck: Any, opened: float) -> float:
         return opened
     if isinstance(recheck, (int, float)) and recheck == recheck:  # noqa: PLR0124 (no NaN)
         return float(recheck)
-    raise expected('boolean, number, or "open"', recheck)
+    raise expected_error('boolean, number, or "open"', recheck)
 
 
-def over(
+def with_cache(
     store: Store,
-    memory: Memory | None,
+    memory: SharedCaches | None,
     data: CachePool | None,
     sinces: tuple[float, float],
     now: float,
@@ -151,7 +158,7 @@ def over(
     memory, data
         What remembers documents, and chunks.
     sinces
-        What `bound_of` returned for documents, and for chunks.
+        What `staleness_bound` returned for documents, and for chunks.
     now
         The time.
     """
@@ -173,6 +180,6 @@ def over(
 
     one = data if metadata is None else metadata
     stays = data in {None, one} or (memory is not None and data is memory.pool)
-    if one is None or not stays or not _EVER.issuperset(sinces):
+    if one is None or not stays or not _UNLIMITED.issuperset(sinces):
         return make()  # one pool must not keep another that somebody may let go before
     return one.get_or_create((store, data is None, metadata is None, sinces), make)

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["ChunkCache", "ChunkShelf", "Kept"]
+__all__ = ["CachedChunk", "ChunkCache", "SharedChunkCache"]
 
-Kept: TypeAlias = "tuple[npt.NDArray[Any], bytes, float]"
+CachedChunk: TypeAlias = "tuple[npt.NDArray[Any], bytes, float]"
 """A chunk, its generation, and when it was that."""
 
 
-class ChunkShelf:
+class SharedChunkCache:
     """Chunks of all that share a limit; what was used least recently goes first.
 
     Parameters
@@ -35,10 +35,10 @@ class ChunkShelf:
         self.limit = limit
         self.others = others
         self._bytes = 0
-        self._chunks: OrderedDict[Any, Kept] = OrderedDict()
+        self._chunks: OrderedDict[Any, CachedChunk] = OrderedDict()
         self._lock = allocate_lock()
 
-    def find(self, keys: Sequence[Any]) -> list[Kept | None]:
+    def find(self, keys: Sequence[Any]) -> list[CachedChunk | None]:
         """Return chunks, their generations, and when they were that; None for those not kept."""
         with self._lock:
             found = [*map(self._chunks.get, keys)]
@@ -46,7 +46,7 @@ class ChunkShelf:
                 self._chunks.move_to_end(key)
             return found
 
-    def put(self, key: Any, kept: Kept) -> None:
+    def put(self, key: Any, kept: CachedChunk) -> None:
         """Keep a chunk, which is not changed any more."""
         if kept[0].nbytes > self.limit:
             return
@@ -80,7 +80,7 @@ class ChunkCache:
 
     __slots__ = ("_shelf",)
 
-    def __init__(self, shelf: ChunkShelf) -> None:
+    def __init__(self, shelf: SharedChunkCache) -> None:
         self._shelf = shelf
 
     @property
@@ -88,11 +88,11 @@ class ChunkCache:
         """The most bytes of chunks, those of others included."""
         return self._shelf.limit
 
-    def get(self, key: Any) -> Kept | None:
+    def get(self, key: Any) -> CachedChunk | None:
         """Return a chunk, its generation, and when it was that."""
         return self.find([key])[0]
 
-    def find(self, keys: Sequence[Any]) -> list[Kept | None]:
+    def find(self, keys: Sequence[Any]) -> list[CachedChunk | None]:
         """Return what `get` does of each key."""
         if not self._shelf.limit:
             return [None] * len(keys)

@@ -12,13 +12,13 @@ from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.resources import KINDS, Kind, kind_of
 from tessarr.tensorstore.json.format_json import shown
 from tessarr.tensorstore.json.integers import check_integers
-from tessarr.tensorstore.json.object_members import as_json, expected
-from tessarr.tensorstore.json.parse import copied
-from tessarr.tensorstore.json.pickling import pickled, restore
+from tessarr.tensorstore.json.object_members import as_json, expected_error
+from tessarr.tensorstore.json.parse import copy_json
+from tessarr.tensorstore.json.pickling import reduce_object, restore_object
 
-__all__ = ["Context", "ContextSpec", "Resource", "ResourceLike", "own", "reference"]
+__all__ = ["Context", "ContextSpec", "Resource", "ResourceLike", "check_reference", "new_context"]
 
-_making: Final = RLock()
+_creation_lock: Final = RLock()
 
 
 class Resource:
@@ -65,12 +65,12 @@ class Resource:
         >>> ts.Context({"data_copy_concurrency": {"limit": 4}})["data_copy_concurrency"].to_json()
         {'limit': 4}
         """
-        return self._kind.full(self._json) if include_defaults else copied(self._json)
+        return self._kind.full(self._json) if include_defaults else copy_json(self._json)
 
     def _made(self, make: Callable[[Any], Any]) -> Any:
         """Return what the resource stands for; `make` makes it of its full JSON, once."""
         if self._value is None:
-            with _making:
+            with _creation_lock:
                 if self._value is None:
                     self._value = make(self._kind.full(self._json))
         return self._value
@@ -114,14 +114,14 @@ class ContextSpec:
     def __init__(self, json: Any) -> None:
         check_integers(json)
         if not isinstance(json, dict):
-            raise expected("object", json)
+            raise expected_error("object", json)
         self._items = {}
         for key, value in json.items():
             kind = kind_of(key) if isinstance(key, str) else None
             if kind is None:
-                raise expected("object with names", json)
+                raise expected_error("object with names", json)
             # Null is what the parent has of the kind, or the default, and stays null.
-            self._items[key] = None if value is None else reference(kind, value)
+            self._items[key] = None if value is None else check_reference(kind, value)
         self._refers = any(isinstance(value, str) for value in self._items.values())
 
     def to_json(self, include_defaults: bool = False) -> Any:  # noqa: FBT002 (as TensorStore has it)
@@ -141,27 +141,27 @@ class ContextSpec:
         found: dict[str, Any] = {}
         for key, value in sorted(self._items.items()):
             plain = value is None or isinstance(value, str) or not include_defaults
-            found[key] = copied(value) if plain else kind_of(key).full(value)
+            found[key] = copy_json(value) if plain else kind_of(key).full(value)
         return found
 
     def __repr__(self) -> str:
         return shown("Context.Spec", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return pickled(self, ContextSpec, self.to_json())
+        return reduce_object(self, ContextSpec, self.to_json())
 
     def __setstate__(self, state: Any) -> None:
-        restore(self, ContextSpec, state)
+        restore_object(self, ContextSpec, state)
 
 
-def reference(kind: Kind, value: Any) -> Any:
+def check_reference(kind: Kind, value: Any) -> Any:
     """Return a resource's JSON or the name of one, checked."""
     if isinstance(value, str):
         if value.partition("#")[0] == kind.name:
             return value
         raise ArgumentError(
             f'Invalid spec or reference to "{kind.name}" resource: {as_json(value)} '
-            f"({expected('object', value)})"
+            f"({expected_error('object', value)})"
         )
     return kind.canonical(value)
 
@@ -228,7 +228,7 @@ class Context:
             raise TypeError(f"the parent of a context is one, not {safe_repr(parent)}")
         given = spec if json is ... else json
         if given is None and json is None:
-            raise expected("object", None)
+            raise expected_error("object", None)
         if given is None:
             return  # as if nothing was given, whatever the parent is
         self._parent = None if parent is ... else parent
@@ -332,14 +332,14 @@ class Context:
             return Context, (), (True, {})
         found = self._found.copy()  # what was had from it stays the same within a pickle
         given = () if self._spec is None else (self._spec, self._parent)
-        new, arguments, *derived = pickled(self, Context, *given)
+        new, arguments, *derived = reduce_object(self, Context, *given)
         state = (False, found, *derived) if found or derived else None
         return new, arguments, state
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         alone, found, *derived = state
         for one in derived:
-            restore(self, Context, one)
+            restore_object(self, Context, one)
         self._alone, self._found = alone, found
 
     @classmethod
@@ -350,7 +350,7 @@ class Context:
         return made
 
 
-def own() -> Context:
+def new_context() -> Context:
     """Return a context that one open array has for itself."""
     made = Context()
     made._alone = True

@@ -11,11 +11,11 @@ from tessarr.tensorstore.context.context import (
     Context,
     Resource,
     ResourceLike,
-    reference,
+    check_reference,
 )
 from tessarr.tensorstore.context.resources import KINDS, Kind
-from tessarr.tensorstore.json.object_members import expected, within
-from tessarr.tensorstore.json.parse import copied
+from tessarr.tensorstore.json.object_members import expected_error, member_error
+from tessarr.tensorstore.json.parse import copy_json
 
 __all__ = ["Naming", "References"]
 
@@ -218,7 +218,7 @@ class References:
             try:
                 values[member] = cls._parsed(KINDS[kind], value)
             except ArgumentError as error:
-                raise within(member, error) from None
+                raise member_error(member, error) from None
             if values[member] == kind and member not in optional:
                 del values[member]
         return cls(kinds, values, optional, in_context=in_context)
@@ -230,13 +230,13 @@ class References:
     def _parsed(kind: Kind, value: Any) -> Any:
         if isinstance(value, Resource):
             if value._kind is not kind:
-                raise expected(f'"{kind.name}" resource', value.to_json())
+                raise expected_error(f'"{kind.name}" resource', value.to_json())
             return value
         if isinstance(value, list) and len(value) == 1:  # one that was bound once
             value = value[0]
         if value is None:
-            raise expected("non-null value", None)
-        return reference(kind, value)
+            raise expected_error("non-null value", None)
+        return check_reference(kind, value)
 
     def bind(self, context: Context, others: References | None = None) -> References:
         """Return all with the resources of a context; those that are bound stay.
@@ -331,7 +331,7 @@ class References:
                     found[member] = name
             elif value is not None and (all_names or value != kind):
                 whole = include_defaults and not isinstance(value, str)
-                found[member] = KINDS[kind].full(value) if whole else copied(value)
+                found[member] = KINDS[kind].full(value) if whole else copy_json(value)
             elif all_names and member not in self.optional:
                 found[member] = kind
         return found

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.json.durations import duration
+from tessarr.tensorstore.json.durations import format_duration
 from tessarr.tensorstore.json.object_members import (
     as_json,
     boolean,
-    expected,
+    expected_error,
     integer,
-    members,
     number,
     one_of,
+    read_members,
     text,
 )
 
@@ -79,23 +79,25 @@ class Kind:
         return dict(sorted(whole.items())) if len(whole) > 1 else whole
 
 
-_RETRIES = {"max_retries": _COUNT, "initial_delay": duration, "max_delay": duration}
-_RATES = {"read_rate": number, "write_rate": number, "doubling_time": duration}
+_RETRIES = {"max_retries": _COUNT, "initial_delay": format_duration, "max_delay": format_duration}
+_RATES = {"read_rate": number, "write_rate": number, "doubling_time": format_duration}
 
 
 def _object(known: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    return lambda value: members(value, known)
+    return lambda value: read_members(value, known)
 
 
 def _credentials(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise expected("object", value)
+        raise expected_error("object", value)
     if "type" not in value:
         raise ArgumentError(
             'Error parsing object member "type": Expected string, but member is missing'
         )
     form = one_of(*_CREDENTIALS)
-    return members(value, {"type": form, **dict.fromkeys(_CREDENTIALS[form(value["type"])], text)})
+    return read_members(
+        value, {"type": form, **dict.fromkeys(_CREDENTIALS[form(value["type"])], text)}
+    )
 
 
 _CREDENTIALS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -106,7 +108,10 @@ _CREDENTIALS: Final[Mapping[str, tuple[str, ...]]] = {
     "ecs": ("endpoint", "auth_token_file"),
     "profile": ("profile", "credentials_file", "config_file"),
 }
-_LOCKING = {"mode": one_of("os", "lockfile", "none", "non_atomic"), "acquire_timeout": duration}
+_LOCKING = {
+    "mode": one_of("os", "lockfile", "none", "non_atomic"),
+    "acquire_timeout": format_duration,
+}
 _LOCKING_DEFAULTS = {"mode": "os", "acquire_timeout": "1m"}
 _MODE = {"mode": one_of("default", "memmap", "direct")}
 
@@ -153,7 +158,7 @@ def _kinds() -> tuple[Kind, ...]:
         Kind("aws_credentials", _credentials, {"type": "default"}, {}, plain=True),
         _concurrency("http_request_concurrency"),
         _retries("http_request_retries", 32),
-        _with_defaults("ocdbt_coordinator", {"address": text, "lease_duration": duration}),
+        _with_defaults("ocdbt_coordinator", {"address": text, "lease_duration": format_duration}),
         _with_defaults("grpc_client_credentials", {}),
         _with_defaults("experimental_gcs_grpc_credentials", {"type": text, "access_token": text}),
         _retries("tsgrpc_request_retries", 32),

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.index_space import IndexTransform
-from tessarr.tensorstore.batch.shared_reads import Expected
+from tessarr.tensorstore.batch.shared_reads import ExpectedRead
 from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.context.resources import KINDS
 from tessarr.tensorstore.future.future import Future
-from tessarr.tensorstore.future.spawn import start
-from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options, driver_spec
-from tessarr.tensorstore.spec.kvstore_driver_spec import PlacedSpec
+from tessarr.tensorstore.future.spawn import spawn
+from tessarr.tensorstore.spec.driver_spec import OpenRequest, OpenResult, SpecChanges, driver_spec
+from tessarr.tensorstore.spec.kvstore_driver_spec import KvStoreDriverSpec
 from tessarr.tensorstore.spec.open_mode import OpenMode
 
 if TYPE_CHECKING:
-    from tessarr.tensorstore.batch.read_group import Together
-    from tessarr.tensorstore.batch.shared_reads import Sharing
+    from tessarr.tensorstore.batch.read_group import ReadGroup
+    from tessarr.tensorstore.batch.shared_reads import SharedReads
     from tessarr.tensorstore.context.context import Context
     from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.kvstore.kvstore_spec import Spec as Place
@@ -32,16 +32,16 @@ _DOCUMENTS = {"zarr.json": "zarr3", ".zarray": "zarr"}
 _RESOURCES = {name: name for name in KINDS}
 
 
-class AutoSpec(PlacedSpec):
+class AutoSpec(KvStoreDriverSpec):
     """A spec without a format."""
 
     name = "auto"
 
-    _rechecks: Options
+    _rechecks: SpecChanges
     _context: Context | None = None
     _null_resources: tuple[str, ...] = ()  # resources that are null in JSON
     # specs of each format with the same members, without a location
-    _formats: dict[str, PlacedSpec]
+    _formats: dict[str, KvStoreDriverSpec]
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
@@ -57,11 +57,11 @@ class AutoSpec(PlacedSpec):
         ):
             del members[name]  # a default
         spec._references = References.parse(_RESOURCES, members, in_context=True)
-        spec._rechecks = Options()
+        spec._rechecks = SpecChanges()
         spec._formats = {}
         return spec
 
-    def changed(self, options: Options) -> Self:
+    def changed(self, options: SpecChanges) -> Self:
         """Return the spec with options."""
         spec = super().changed(options)
         mode = OpenMode()._changed(options.mode, options.flags)
@@ -79,9 +79,9 @@ class AutoSpec(PlacedSpec):
             json["kvstore"] = self._place._json(naming, include_defaults=include_defaults)
         return json
 
-    def _take_rechecks(self, options: Options) -> None:
+    def _take_rechecks(self, options: SpecChanges) -> None:
         old = self._rechecks
-        self._rechecks = Options(
+        self._rechecks = SpecChanges(
             recheck_metadata=_first_given(options.recheck_metadata, old.recheck_metadata),
             recheck_data=_first_given(options.recheck_data, old.recheck_data),
         )
@@ -100,7 +100,7 @@ class AutoSpec(PlacedSpec):
     def _suffix(self) -> str:
         return "auto:"
 
-    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+    def open(self, view: IndexTransform | None, opening: OpenRequest) -> Future[OpenResult]:
         """Start to open."""
         kvstore_spec = self._place
         if kvstore_spec is None:
@@ -115,16 +115,16 @@ class AutoSpec(PlacedSpec):
         )
         work, inline = partial(self._open_array, kvstore_spec, view), operations_inline > 0
         if batch is None or operations_inline == inf:
-            return start(work, without_batch, here=inline)
+            return spawn(work, without_batch, here=inline)
 
-        def begin(_: Together, sharing: Sharing) -> Future[Opened]:
-            return start(work, without_batch._replace(sharing=sharing), here=inline)
+        def begin(_: ReadGroup, sharing: SharedReads) -> Future[OpenResult]:
+            return spawn(work, without_batch._replace(sharing=sharing), here=inline)
 
         kvstore, path = kvstore_spec._open(), self._folder_path(kvstore_spec)
         documents = [
-            Expected(kvstore.store, kvstore.key(path + document)) for document in _DOCUMENTS
+            ExpectedRead(kvstore.store, kvstore.key(path + document)) for document in _DOCUMENTS
         ]
-        later: Future[Opened] = batch._later(begin, documents, opens=True)
+        later: Future[OpenResult] = batch._later(begin, documents, opens=True)
         return later
 
     @staticmethod
@@ -137,8 +137,8 @@ class AutoSpec(PlacedSpec):
         )
 
     def _open_array(
-        self, kvstore_spec: Place, view: IndexTransform | None, opening: Opening
-    ) -> Opened:
+        self, kvstore_spec: Place, view: IndexTransform | None, opening: OpenRequest
+    ) -> OpenResult:
         kvstore, path, sharing = (
             kvstore_spec._open(),
             self._folder_path(kvstore_spec),
@@ -157,12 +157,12 @@ class AutoSpec(PlacedSpec):
             path=path,
         )
 
-    def _format_spec(self, name: str) -> PlacedSpec:
+    def _format_spec(self, name: str) -> KvStoreDriverSpec:
         """Return the spec of a format with the same members, without a location."""
         spec_of_format = self._formats.get(name)
         if spec_of_format is None:
             spec = driver_spec(name).parse({}, self.schema).changed(self._rechecks)
-            assert isinstance(spec, PlacedSpec)
+            assert isinstance(spec, KvStoreDriverSpec)
             spec_of_format = self._formats[name] = spec
         return spec_of_format
 

@@ -7,13 +7,13 @@ from _thread import allocate_lock
 from math import inf
 from typing import TYPE_CHECKING
 
-from tessarr.tensorstore.batch.shared_reads import Expected
+from tessarr.tensorstore.batch.shared_reads import ExpectedRead
 from tessarr.tensorstore.kvstore.values import ReadResult, TimestampedStorageGeneration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tessarr.tensorstore.batch.shared_reads import Sharing
+    from tessarr.tensorstore.batch.shared_reads import SharedReads
     from tessarr.tensorstore.kvstore import KvStore
     from tessarr.tensorstore.transaction.transaction import Transaction
 
@@ -37,7 +37,7 @@ class CachedDocument:
         self._last_read = _empty_result()
 
     def read(
-        self, since: float, transaction: Transaction | None, sharing: Sharing | None = None
+        self, since: float, transaction: Transaction | None, sharing: SharedReads | None = None
     ) -> bytes | None:
         """Return the document, or None if it is missing.
 
@@ -66,9 +66,9 @@ class CachedDocument:
         return result.value if result.state == "value" else None
 
     @property
-    def expected(self) -> Expected:
+    def expected(self) -> ExpectedRead:
         """The read that `read` sends."""
-        return Expected(self.kvstore._place.store, self.kvstore._key(""))
+        return ExpectedRead(self.kvstore._place.store, self.kvstore._key(""))
 
     def is_known(self, since: float) -> bool:
         """Return whether the cached content is fresh."""

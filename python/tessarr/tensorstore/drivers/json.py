@@ -22,31 +22,31 @@ from tessarr.errors import (
 )
 from tessarr.format.json import load
 from tessarr.index_space import IndexDomain, IndexTransform
-from tessarr.tensorstore.context.caching import bound_of, memory_of
+from tessarr.tensorstore.context.caching import caches_of, staleness_bound
 from tessarr.tensorstore.context.references import Naming, References
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.cached_document import CachedDocument
 from tessarr.tensorstore.future.future import Future
-from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.future.spawn import spawn
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.json.parse import text
 from tessarr.tensorstore.kvstore import KvStore
-from tessarr.tensorstore.kvstore.kvstore_driver import quoted
-from tessarr.tensorstore.kvstore.kvstore_spec import called
+from tessarr.tensorstore.kvstore.kvstore_driver import quote_path
+from tessarr.tensorstore.kvstore.kvstore_spec import describe_place
 from tessarr.tensorstore.ndarray_views import check_finite, empty
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.data_type import dtype, json_value
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
-from tessarr.tensorstore.spec.kvstore_driver_spec import PlacedSpec
+from tessarr.tensorstore.spec.driver_spec import OpenRequest, OpenResult, SpecChanges
+from tessarr.tensorstore.spec.kvstore_driver_spec import KvStoreDriverSpec
 from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.staleness_bounds import Recheck, recheck_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tessarr.tensorstore.batch.read_group import Together
-    from tessarr.tensorstore.batch.shared_reads import Sharing
+    from tessarr.tensorstore.batch.read_group import ReadGroup
+    from tessarr.tensorstore.batch.shared_reads import SharedReads
     from tessarr.tensorstore.driver import OperationScope
     from tessarr.types import JSONObject
 
@@ -101,7 +101,7 @@ class JsonDriver(Driver):
     @property
     def _label(self) -> str:
         """The document's name in errors."""
-        return called(self._place)
+        return describe_place(self._place)
 
     @property
     def kvstore(self) -> Any:
@@ -121,7 +121,7 @@ class JsonDriver(Driver):
         """Read the document, and find the value in it."""
         transaction = scope.transaction  # a read that waits for a batch holds no reference to it
 
-        def work(sharing: Sharing | None = None) -> npt.NDArray[Any]:
+        def work(sharing: SharedReads | None = None) -> npt.NDArray[Any]:
             content = self._document.read(self._since, transaction, sharing)
             if content is None:
                 raise NotFoundError(f"the document {self._label} does not exist")
@@ -134,10 +134,10 @@ class JsonDriver(Driver):
 
         is_cached = transaction is None and self._document.is_known(self._since)
         if scope.batch is None or is_cached:
-            return start(work, scope.sharing)
+            return spawn(work, scope.sharing)
 
-        def begin(_: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
-            return start(work, sharing)
+        def begin(_: ReadGroup, sharing: SharedReads) -> Future[npt.NDArray[Any]]:
+            return spawn(work, sharing)
 
         later: Future[npt.NDArray[Any]] = scope.batch._later(begin, [self._document.expected])
         return later
@@ -160,7 +160,7 @@ class JsonDriver(Driver):
 
         if not values.size:
             return WriteFutures._of(Future(None), Future(None))
-        done = start(self._document.change, changed, scope.transaction)
+        done = spawn(self._document.change, changed, scope.transaction)
         return WriteFutures._of(done, done)
 
     def _parse_document(self, document: bytes) -> Any:
@@ -264,7 +264,7 @@ def split_pointer(pointer: str) -> tuple[str, ...]:
     return tuple(step.replace("~1", "/").replace("~0", "~") for step in steps)
 
 
-class JsonSpec(PlacedSpec):
+class JsonSpec(KvStoreDriverSpec):
     """The spec of a value in a document."""
 
     name = "json"
@@ -287,7 +287,7 @@ class JsonSpec(PlacedSpec):
         )
         return spec
 
-    def _constrain(self, options: Options) -> None:
+    def _constrain(self, options: SpecChanges) -> None:
         """Check constraints: they have nothing to add."""
         before = self.schema
         super()._constrain(options)
@@ -334,30 +334,30 @@ class JsonSpec(PlacedSpec):
         """The open mode: opening sends no request."""
         return OpenMode(open=True)
 
-    def _take_rechecks(self, options: Options) -> None:
+    def _take_rechecks(self, options: SpecChanges) -> None:
         bounds = (options.recheck_metadata, options.recheck_data)
         requested = [bound for bound in bounds if bound is not None]
         if requested:  # the document is both: the later bound holds
-            self._recheck = max(requested, key=lambda bound: bound_of(bound, time.time()))
+            self._recheck = max(requested, key=lambda bound: staleness_bound(bound, time.time()))
 
     def _suffix(self) -> str:
-        return f"json:{quoted(self._pointer)}"
+        return f"json:{quote_path(self._pointer)}"
 
-    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+    def open(self, view: IndexTransform | None, opening: OpenRequest) -> Future[OpenResult]:
         """Read nothing yet: the document need not exist."""
         kvstore_spec = self._place
         if kvstore_spec is None:
             raise ArgumentError("the spec has no kvstore: give the location of the document")
 
-        def opened() -> Opened:
+        def opened() -> OpenResult:
             kvstore = kvstore_spec._open()
-            memory = memory_of(self._references.resource("cache_pool"))
+            memory = caches_of(self._references.resource("cache_pool"))
             cache_key = (CachedDocument, kvstore.store, kvstore.key(kvstore_spec.path))
             document = memory.find(cache_key)
             if document is None:
                 document = CachedDocument(KvStore(kvstore_spec, kvstore, kvstore_spec.path, None))
                 memory.add(cache_key, document)
-            since = bound_of(self._recheck, time.time())
-            return Opened(JsonDriver(document, since, self._pointer, self), view)
+            since = staleness_bound(self._recheck, time.time())
+            return OpenResult(JsonDriver(document, since, self._pointer, self), view)
 
-        return start(opened, here=True)
+        return spawn(opened, here=True)

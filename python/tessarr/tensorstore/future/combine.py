@@ -6,19 +6,19 @@ from _thread import allocate_lock
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from tessarr.tensorstore.future.future import DONE, Again, Future, failed
-from tessarr.tensorstore.future.spawn import begun, start
+from tessarr.tensorstore.future.future import DONE, Future, RetriedCallback, failed
+from tessarr.tensorstore.future.spawn import spawn, spawn_future
 from tessarr.tensorstore.future.write_futures import WriteFutures
 
-__all__ = ["after", "all_done", "chained", "converted", "written"]
+__all__ = ["chain_future", "convert_result", "join_futures", "join_writes", "run_after"]
 
 U = TypeVar("U")
 
 
-def converted(source: Future[Any], convert: Callable[[Any], U]) -> Future[U]:
+def convert_result(source: Future[Any], convert: Callable[[Any], U]) -> Future[U]:
     """Return the future of what `convert` makes of the result of another one."""
     if source._state == DONE:
-        return start(convert, source._value, here=True)
+        return spawn(convert, source._value, here=True)
     made: Future[U] = Future._pending()
     made._begin, made._work = lambda _: source.force(), source._help
 
@@ -28,11 +28,11 @@ def converted(source: Future[Any], convert: Callable[[Any], U]) -> Future[U]:
         else:
             made._follow(lambda: convert(done.result()))
 
-    source.add_done_callback(Again(ended))
+    source.add_done_callback(RetriedCallback(ended))
     return made
 
 
-def all_done(
+def join_futures(
     sources: Sequence[Future[Any]], make: Callable[[], U], *, begin: bool = True
 ) -> Future[U]:
     """Return the future of what is made when all others are done, or of the first one's error.
@@ -54,7 +54,7 @@ def all_done(
         force_all()
     waiting = [source for source in sources if not source.done()]
     if not waiting:
-        return start(finish, here=True)
+        return spawn(finish, here=True)
     made: Future[U] = Future._pending()
     lock = allocate_lock()
     left = {id(source) for source in waiting}
@@ -73,11 +73,11 @@ def all_done(
 
     made._begin, made._work = force_all, help_all
     for source in waiting:
-        source.add_done_callback(Again(ended))
+        source.add_done_callback(RetriedCallback(ended))
     return made
 
 
-def chained(source: Future[Any], begin: Callable[[Any], Future[U]]) -> Future[U]:
+def chain_future(source: Future[Any], begin: Callable[[Any], Future[U]]) -> Future[U]:
     """Return the future of what is begun with the result of another one."""
     if source.done():
         try:
@@ -86,17 +86,17 @@ def chained(source: Future[Any], begin: Callable[[Any], Future[U]]) -> Future[U]
             return failed(error)
     made: Future[U] = Future._pending()
 
-    def begun(done: Future[Any]) -> None:
-        following = chained(done, begin)
-        following.add_done_callback(Again(made._end_as))
+    def start_next(done: Future[Any]) -> None:
+        following = chain_future(done, begin)
+        following.add_done_callback(RetriedCallback(made._end_as))
         following.force()
 
-    source.add_done_callback(Again(begun))
+    source.add_done_callback(RetriedCallback(start_next))
     source.force()
     return made
 
 
-def after(sources: Sequence[Future[Any] | None], begin: Callable[[], Future[U]]) -> Future[U]:
+def run_after(sources: Sequence[Future[Any] | None], begin: Callable[[], Future[U]]) -> Future[U]:
     """Return the future of what is begun when all others have ended, in whatever way.
 
     No thread waits for them, as these may be the user's, who may need the thread to end them; nor
@@ -109,14 +109,14 @@ def after(sources: Sequence[Future[Any] | None], begin: Callable[[], Future[U]])
         except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
     made: Future[U] = Future._pending()
-    ended = all_done(waiting, lambda: None)
-    ended.add_done_callback(Again(lambda _: made._end_like(begun(begin))))
+    ended = join_futures(waiting, lambda: None)
+    ended.add_done_callback(RetriedCallback(lambda _: made._end_like(spawn_future(begin))))
     return made
 
 
-def written(parts: Sequence[WriteFutures]) -> WriteFutures:
+def join_writes(parts: Sequence[WriteFutures]) -> WriteFutures:
     """Return the futures of a write that has several parts."""
     if len(parts) == 1:
         return parts[0]
-    copies = all_done([part.copy for part in parts], lambda: None)
-    return WriteFutures._of(copies, all_done([part.commit for part in parts], lambda: None))
+    copies = join_futures([part.copy for part in parts], lambda: None)
+    return WriteFutures._of(copies, join_futures([part.commit for part in parts], lambda: None))

@@ -17,15 +17,15 @@ from queue import SimpleQueue
 from threading import RLock, Thread, current_thread, local, main_thread
 from typing import Final
 
-__all__ = ["is_interruptible", "submit", "submit_whole", "waiting"]
+__all__ = ["is_interruptible", "submit", "submit_uninterrupted", "while_waiting"]
 
-_MOST: Final = 32
+_MAX_THREADS: Final = 32
 """So many threads work at a time; others may wait for what these do."""
 
-_MOST_WAITING: Final = 512
+_MAX_THREADS_WITH_WAITING: Final = 512
 """So many there are with those."""
 
-_this: Final = local()
+_thread_local: Final = local()
 """Of which pool a thread is."""
 
 
@@ -102,7 +102,7 @@ class _Pool:
 
     def _begin_thread(self) -> None:
         """Begin another thread, if there is more to do than threads and there may be one."""
-        most = min(_MOST + self._waiting, _MOST_WAITING)
+        most = min(_MAX_THREADS + self._waiting, _MAX_THREADS_WITH_WAITING)
         if self._due <= len(self._threads) or len(self._threads) >= most:
             return
         made = Thread(target=self._run, name="tessarr", daemon=True)
@@ -117,13 +117,13 @@ class _Pool:
     def _is_too_many(self) -> bool:
         """Return whether this thread ends, as those that waited work again."""
         with self._lock:
-            if len(self._threads) <= _MOST + self._waiting or self._ends:
+            if len(self._threads) <= _MAX_THREADS + self._waiting or self._ends:
                 return False
             self._threads.remove(current_thread())
             return True
 
     def _run(self) -> None:
-        _this.pool = self
+        _thread_local.pool = self
         while (task := self._tasks.get()) is not None:
             try:
                 task()
@@ -168,24 +168,24 @@ def submit(work: Callable[[], object]) -> Callable[[], None]:
     return pool.submit(work)
 
 
-def submit_whole(work: Callable[[], object]) -> Callable[[], None]:
+def submit_uninterrupted(work: Callable[[], object]) -> Callable[[], None]:
     """Have work done that is to come to its end, once it has begun.
 
     Ctrl-C raises an error in the main thread: that ends a wait, and not changes that have begun.
     Others have to make them.
     """
-    return partial(_help, submit(work))
+    return partial(_run_unless_interruptible, submit(work))
 
 
-def _help(task: Callable[[], None]) -> None:
+def _run_unless_interruptible(task: Callable[[], None]) -> None:
     if not is_interruptible():
         task()
 
 
 @contextmanager
-def waiting() -> Generator[None]:
+def while_waiting() -> Generator[None]:
     """Wait for other work: in a thread for work, another one may begin meanwhile."""
-    pool: _Pool | None = getattr(_this, "pool", None)
+    pool: _Pool | None = getattr(_thread_local, "pool", None)
     if pool is None or pool._process != os.getpid():
         yield
     else:

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, Type
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import TooLargeError
 from tessarr.store.fsspec.event_loop import wait_for_item
-from tessarr.tensorstore.future.executor import is_interruptible, submit, waiting
-from tessarr.tensorstore.future.status import coded
+from tessarr.tensorstore.future.executor import is_interruptible, submit, while_waiting
+from tessarr.tensorstore.future.status import add_status_code
 
 if TYPE_CHECKING:
     import asyncio
     import concurrent.futures
 
-__all__ = ["NOTHING", "Again", "Future", "FutureLike", "failed", "finished"]
+__all__ = ["NOTHING", "Future", "FutureLike", "RetriedCallback", "failed", "finished"]
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ FAILED: Final = 2
 CANCELLED: Final = 3
 
 
-class Again(partial[object]):
+class RetriedCallback(partial[object]):
     """A callback that raises nothing; where a signal does, another thread calls it again."""
 
 
@@ -136,7 +136,7 @@ class Future(Generic[T]):
             try:
                 callback(self)
             except BaseException as error:  # that a future was cancelled is no Exception
-                if type(callback) is Again and is_interruptible():
+                if type(callback) is RetriedCallback and is_interruptible():
                     submit(partial(callback, self))
                 elif not isinstance(error, (KeyboardInterrupt, SystemExit)):
                     import logging
@@ -156,7 +156,7 @@ class Future(Generic[T]):
 
     def _fail(self, error: BaseException) -> None:
         """End with an error."""
-        self._finish(FAILED, coded(error))
+        self._finish(FAILED, add_status_code(error))
 
     def _end_with(self, work: Callable[..., T], *arguments: Any) -> None:
         """End as `work` does: with what it returns, or with what it raises."""
@@ -168,7 +168,7 @@ class Future(Generic[T]):
             self._finish(DONE, value)
 
     def _follow(self, work: Callable[..., T], *arguments: Any) -> None:
-        """End as `work` does, for an `Again`: who is interrupted leaves it to others."""
+        """End as `work` does, for an `RetriedCallback`: who is interrupted leaves it to others."""
         if self._state != PENDING:
             return
         try:
@@ -184,7 +184,9 @@ class Future(Generic[T]):
         """End as another future does, which begins."""
         if source._state == PENDING:
             self._work = source._help
-            source.add_done_callback(Again(lambda done: self._finish(done._state, done._value)))
+            source.add_done_callback(
+                RetriedCallback(lambda done: self._finish(done._state, done._value))
+            )
             source.force()
             if self._state != PENDING:  # cancelled meanwhile
                 self._work = None
@@ -350,7 +352,7 @@ class Future(Generic[T]):
             return
         try:
             # Ends early where a signal handler raises.
-            with waiting():
+            with while_waiting():
                 wait_for_item(ends, None if timeout is None else max(0.0, min(timeout, _LONGEST)))
         except Empty:
             self.remove_done_callback(ends.put)
@@ -426,7 +428,7 @@ class Future(Generic[T]):
                 with suppress(RuntimeError):  # the loop was closed: nobody waits
                     loop.call_soon_threadsafe(wake)
 
-            self.add_done_callback(Again(tell))
+            self.add_done_callback(RetriedCallback(tell))
             self.force()
             try:
                 yield from waiter
@@ -475,7 +477,9 @@ def _run(work: Awaitable[Any], loop: asyncio.AbstractEventLoop | None, into: Fut
             ) from None
     running = asyncio.run_coroutine_threadsafe(wrapped(), loop)
     running.add_done_callback(into._end_as)
-    into.add_done_callback(Again(lambda done: running.cancel() if done.cancelled() else None))
+    into.add_done_callback(
+        RetriedCallback(lambda done: running.cancel() if done.cancelled() else None)
+    )
 
 
 FutureLike: TypeAlias = Future[T] | Awaitable[T] | T
@@ -492,7 +496,7 @@ def finished(value: T) -> Future[T]:
 
 def failed(error: BaseException) -> Future[Any]:
     """Return a future whose end is an error."""
-    made: Future[Any] = finished(coded(error))
+    made: Future[Any] = finished(add_status_code(error))
     made._state = FAILED
     return made
 

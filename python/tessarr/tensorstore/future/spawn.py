@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tessarr.tensorstore.future.executor import submit, submit_whole
+from tessarr.tensorstore.future.executor import submit, submit_uninterrupted
 from tessarr.tensorstore.future.future import PENDING, Future, T, failed, finished
 
-__all__ = ["begun", "start"]
+__all__ = ["spawn", "spawn_future"]
 
 
-def start(
+def spawn(
     work: Callable[..., T], *arguments: Any, here: bool = False, whole: bool = False
 ) -> Future[T]:
     """Return the future of what `work` returns, done in a thread that may wait.
@@ -39,7 +39,7 @@ def start(
             return failed(error)
         return finished(value)
     made: Future[T] = Future._pending()
-    begin = submit_whole if whole else submit
+    begin = submit_uninterrupted if whole else submit
     made._work = begin(partial(_do, made, work, *arguments))
     return made
 
@@ -49,7 +49,7 @@ def _do(into: Future[T], work: Callable[..., T], *arguments: Any) -> None:
         into._end_with(work, *arguments)
 
 
-def begun(work: Callable[[], Future[T]]) -> Future[T]:
+def spawn_future(work: Callable[[], Future[T]]) -> Future[T]:
     """Return the future that `work` returns, which is done in a thread that may wait."""
     made: Future[T] = Future._pending()
 

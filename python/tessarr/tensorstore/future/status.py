@@ -10,9 +10,9 @@ from typing import Final, TypeVar
 
 from tessarr.errors import DataError, MetadataError, StoreError, TessarrError, UnsupportedError
 
-__all__ = ["coded"]
+__all__ = ["add_status_code"]
 
-_OF_KINDS: Final = {
+_CODES_BY_KIND: Final = {
     "not_found": "NOT_FOUND",
     "array_not_found": "NOT_FOUND",
     "exists": "ALREADY_EXISTS",
@@ -22,7 +22,7 @@ _OF_KINDS: Final = {
     "mismatch": "FAILED_PRECONDITION",
     "node_not_found": "FAILED_PRECONDITION",  # no format is found
 }
-_CODES: Final = frozenset((*_OF_KINDS.values(), "DATA_LOSS", "PERMISSION_DENIED"))
+_CODES: Final = frozenset((*_CODES_BY_KIND.values(), "DATA_LOSS", "PERMISSION_DENIED"))
 _DENIED: Final = (errno.EACCES, errno.EPERM)
 _STREAMS: Final = frozenset({"gzip", "zlib"})
 """Codecs whose own checksums are no matter of lost data."""
@@ -30,7 +30,7 @@ _STREAMS: Final = frozenset({"gzip", "zlib"})
 E = TypeVar("E", bound=TessarrError)
 
 
-def coded(error: BaseException) -> BaseException:
+def add_status_code(error: BaseException) -> BaseException:
     """Return an error whose text begins with its code, if TensorStore has one for it.
 
     That is another one, of the same class, with the same fields: whoever else has the error, as a
@@ -39,11 +39,11 @@ def coded(error: BaseException) -> BaseException:
     if isinstance(error, TessarrError):
         code = _code(error)
         if code is not None and error.message.partition(":")[0] not in _CODES:
-            return _again(error, f"{code}: {error.message}")
+            return _copy_error(error, f"{code}: {error.message}")
     return error
 
 
-def _again(error: E, message: str) -> E:
+def _copy_error(error: E, message: str) -> E:
     """Return the same error with another message."""
     try:
         made = type(error).__new__(type(error), message)  # not the constructor: it may take others
@@ -72,23 +72,23 @@ def _code(error: TessarrError) -> str | None:
         # What was found in a store; of what was given, the class tells enough.
         if error.key is None:
             return None
-        return "DATA_LOSS" if _is_no_json(error) else "FAILED_PRECONDITION"
-    found = _OF_KINDS.get(error.kind)
+        return "DATA_LOSS" if _is_invalid_json(error) else "FAILED_PRECONDITION"
+    found = _CODES_BY_KIND.get(error.kind)
     if isinstance(error, DataError):
-        return "DATA_LOSS" if _is_lost(error) else "FAILED_PRECONDITION"
+        return "DATA_LOSS" if _is_data_loss(error) else "FAILED_PRECONDITION"
     if found is None and isinstance(error, StoreError):
         return "FAILED_PRECONDITION"
     return found
 
 
-def _is_no_json(error: MetadataError | UnsupportedError) -> bool:
+def _is_invalid_json(error: MetadataError | UnsupportedError) -> bool:
     """Whether metadata of format 3 are no JSON."""
     problems = error.problems if isinstance(error, MetadataError) else ()
     ends = (error.key or "").endswith("zarr.json")
     return ends and any(one.kind == "invalid_json" for one in problems)
 
 
-def _is_lost(error: DataError) -> bool:
+def _is_data_loss(error: DataError) -> bool:
     """Whether stored bytes are told as lost: a checksum differs, or a shard has no index."""
     if error.kind == "checksum_mismatch":
         return error.codec not in _STREAMS

@@ -13,13 +13,13 @@ import numpy as np
 
 from tessarr.errors import ArgumentError
 from tessarr.index_space import Dim, IndexDomain
-from tessarr.tensorstore.future.combine import converted
+from tessarr.tensorstore.future.combine import convert_result
 from tessarr.tensorstore.future.promise import Promise
-from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.future.spawn import spawn
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.handle.align import align_domain
 from tessarr.tensorstore.ndarray_views import find_memory, select_elements, start_view
-from tessarr.tensorstore.schema.domain_bounds import extents
+from tessarr.tensorstore.schema.domain_bounds import get_extents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,7 +110,7 @@ def start_copy(source: TensorStore, target: TensorStore) -> WriteFutures:
     whole = bool(shared) and not (have_same_storage and _are_disjoint(source._view, target._view))
     out = None if whole or source.dtype != target.dtype else _writable_elements(target)
     if out is not None:
-        done = converted(view.read(out=out), lambda _: None)
+        done = convert_result(view.read(out=out), lambda _: None)
         return WriteFutures._of(done, done)
     promise, copied = Promise.new()
 
@@ -121,7 +121,7 @@ def start_copy(source: TensorStore, target: TensorStore) -> WriteFutures:
             promise.set_exception(error)
             raise
 
-    committed = start(work)
+    committed = spawn(work)
     return WriteFutures._of(copied, committed)
 
 
@@ -178,7 +178,8 @@ def _writable_elements(target: TensorStore) -> npt.NDArray[Any] | None:
 def _are_disjoint(first: IndexTransform, second: IndexTransform) -> bool:
     """Return whether two views of the same dimensions certainly share no element."""
     return first.output_rank == second.output_rank and any(
-        a[1] <= b[0] or b[1] <= a[0] for a, b in zip(extents(first), extents(second), strict=True)
+        a[1] <= b[0] or b[1] <= a[0]
+        for a, b in zip(get_extents(first), get_extents(second), strict=True)
     )
 
 

@@ -19,7 +19,7 @@ from tessarr.index_space import Assignable, IndexTransform, View
 from tessarr.index_space.dimension_names import as_integer
 from tessarr.tensorstore.batch.batch import Batch
 from tessarr.tensorstore.driver import NO_SCOPE, OperationScope, ResizeRequest
-from tessarr.tensorstore.future.combine import converted
+from tessarr.tensorstore.future.combine import convert_result
 from tessarr.tensorstore.future.future import Future, failed
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.handle.align import broadcast_values
@@ -27,13 +27,13 @@ from tessarr.tensorstore.handle.copy_elements import start_copy
 from tessarr.tensorstore.handle.properties import HandleProperties, StorageStatistics
 from tessarr.tensorstore.handle.source_values import convert_source
 from tessarr.tensorstore.json.format_json import shown
-from tessarr.tensorstore.json.keywords import tells
-from tessarr.tensorstore.json.parse import as_flag, of_class
+from tessarr.tensorstore.json.keywords import with_signature
+from tessarr.tensorstore.json.parse import as_flag, check_class
 from tessarr.tensorstore.ndarray_views import allocation_error, empty
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
-from tessarr.tensorstore.schema.domain_bounds import explicit, propagated
-from tessarr.tensorstore.spec.driver_spec import Opening, OpenKeywords, driver_spec
-from tessarr.tensorstore.spec.serialize import pickled, told
+from tessarr.tensorstore.schema.domain_bounds import mark_explicit, propagate_bounds
+from tessarr.tensorstore.spec.driver_spec import OpenKeywords, OpenRequest, driver_spec
+from tessarr.tensorstore.spec.serialize import pickled_json, told
 from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.transaction.transaction import Transaction, rebound, run_in_transaction
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr.tensorstore.batch.read_group import Together
-    from tessarr.tensorstore.batch.shared_reads import Sharing
+    from tessarr.tensorstore.batch.read_group import ReadGroup
+    from tessarr.tensorstore.batch.shared_reads import SharedReads
     from tessarr.tensorstore.driver import Driver
     from tessarr.tensorstore.schema.data_type import DTypeLike
 
@@ -160,7 +160,7 @@ class TensorStore(HandleProperties):
     def _scope(self, batch: Any) -> OperationScope:
         if self._transaction is None and batch is None:
             return NO_SCOPE
-        collecting = of_class(batch, Batch, "batch")
+        collecting = check_class(batch, Batch, "batch")
         if collecting is not None:
             collecting._check()
         return OperationScope(self._transaction, collecting)
@@ -236,7 +236,7 @@ class TensorStore(HandleProperties):
             # a read that waits for a batch holds no reference to it
             without_batch = scope._replace(batch=None)
 
-            def begin(read_group: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
+            def begin(read_group: ReadGroup, sharing: SharedReads) -> Future[npt.NDArray[Any]]:
                 return self._read(order, out, without_batch.for_read_group(read_group, sharing))
 
             read = partial(pending_batch._later, begin, stale, reads=True)
@@ -393,19 +393,19 @@ class TensorStore(HandleProperties):
         begin = partial(self._driver.resolve, scope)
         fix = as_flag(fix_resizable_bounds, "fix_resizable_bounds")
         future = run_in_transaction(self._transaction, begin)
-        return converted(
+        return convert_result(
             future, partial(self._with_explicit_bounds, scope) if fix else self._with_bounds_of
         )
 
     def _with_bounds_of(self, driver: Driver) -> TensorStore:
-        view = propagated(self._view, driver.domain)
+        view = propagate_bounds(self._view, driver.domain)
         return build_handle(driver, view, self._mode, self._transaction)
 
     def _with_explicit_bounds(self, scope: OperationScope, driver: Driver) -> TensorStore:
         """Return a handle with explicit bounds, after a check that it can be read."""
         now = self._with_bounds_of(driver)._with_current_bounds(scope)
         return build_handle(
-            now._driver, explicit(now._view, now._driver.domain), self._mode, self._transaction
+            now._driver, mark_explicit(now._view, now._driver.domain), self._mode, self._transaction
         )
 
     def resize(  # noqa: PLR0917 (as TensorStore has them)
@@ -476,7 +476,7 @@ class TensorStore(HandleProperties):
             return failed(error)
         request = ResizeRequest(lower, upper, metadata_only, expands, shrinks, within, tied)
         begin = partial(self._driver.resize, request, self._scope(None))
-        return converted(run_in_transaction(self._transaction, begin), self._with_bounds_of)
+        return convert_result(run_in_transaction(self._transaction, begin), self._with_bounds_of)
 
     def storage_statistics(
         self, *, query_not_stored: bool = False, query_fully_stored: bool = False
@@ -514,7 +514,7 @@ class TensorStore(HandleProperties):
             fully_stored=as_flag(query_fully_stored, "query_fully_stored"),
             scope=self._scope(None),
         )
-        return converted(run_in_transaction(self._transaction, begin), _build_statistics)
+        return convert_result(run_in_transaction(self._transaction, begin), _build_statistics)
 
     StorageStatistics = StorageStatistics
 
@@ -546,7 +546,7 @@ class TensorStore(HandleProperties):
 
     # As a spec
 
-    @tells(OpenKeywords)
+    @with_signature(OpenKeywords)
     def spec(
         self,
         *,
@@ -610,7 +610,7 @@ class TensorStore(HandleProperties):
     def __reduce__(self) -> tuple[Any, ...]:
         self._check_no_transaction()
         spec, view = self._reopening_spec()
-        return TensorStore, (*pickled(spec), self._mode, *view._as_view().plain())
+        return TensorStore, (*pickled_json(spec), self._mode, *view._as_view().plain())
 
     def _check_no_transaction(self) -> None:
         if self._transaction is not None:
@@ -700,7 +700,7 @@ def _read_bounds(bounds: Iterable[int | None] | None) -> tuple[int | None, ...] 
 
 def _reopen(spec: Spec, beside: Any, seen: IndexTransform, mode: str) -> TensorStore:
     """Open a spec with the resources of a context."""
-    opening = Opening("r" in mode, "w" in mode)
+    opening = OpenRequest("r" in mode, "w" in mode)
     opened = spec._bound_driver(beside).open(seen, opening).result()
-    view = None if opened.view is None else propagated(opened.view, opened.driver.domain)
+    view = None if opened.view is None else propagate_bounds(opened.view, opened.driver.domain)
     return build_handle(opened.driver, view, mode)

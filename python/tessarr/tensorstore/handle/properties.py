@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from tessarr._engine import HandleBase
 from tessarr.index_space import Indexable
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
-from tessarr.tensorstore.schema.chunk_views import layout_through
-from tessarr.tensorstore.schema.propagate import array_through
-from tessarr.tensorstore.schema.units import units_through
+from tessarr.tensorstore.schema.chunk_views import propagate_layout
+from tessarr.tensorstore.schema.propagate import propagate_array
+from tessarr.tensorstore.schema.units import propagate_units
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -238,7 +238,7 @@ class HandleProperties(HandleBase, Indexable):
         """Return the driver's constraints, propagated through the view; cached."""
         cached = self._layout
         if cached is None or cached[0] is not whole:
-            cached = self._layout = whole, layout_through(whole, self._view)
+            cached = self._layout = whole, propagate_layout(whole, self._view)
         return cached[1]
 
     @property
@@ -272,7 +272,7 @@ class HandleProperties(HandleBase, Indexable):
         fill = self._driver.fill_value
         if fill is None or not fill.ndim:
             return fill
-        return array_through(fill, self._view, self._driver.domain)
+        return propagate_array(fill, self._view, self._driver.domain)
 
     @property
     def dimension_units(self) -> Units:
@@ -288,7 +288,7 @@ class HandleProperties(HandleBase, Indexable):
         >>> store[:, 0].dimension_units
         (Unit(4, "nm"),)
         """
-        return units_through(self._driver.dimension_units, self._view)
+        return propagate_units(self._driver.dimension_units, self._view)
 
     @property
     def schema(self) -> Schema:

@@ -6,16 +6,16 @@ import math
 import re
 from typing import Any, Final
 
-from tessarr.tensorstore.json.object_members import expected, text
+from tessarr.tensorstore.json.object_members import expected_error, text
 
-__all__ = ["duration", "seconds"]
+__all__ = ["format_duration", "parse_seconds"]
 
 _UNITS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _LONG: Final = 60
 _PIECE: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|ms|s|m|h)")
 
 
-def duration(value: Any) -> str:
+def format_duration(value: Any) -> str:
     """Read a length of time as ``1h30m`` or ``1.5s``, and give its shortest text."""
     given = text(value)
     body = given.lstrip("+-")
@@ -24,19 +24,19 @@ def duration(value: Any) -> str:
         return sign + body if body == "inf" else "0"
     pieces = list(_PIECE.finditer(body))
     if not pieces or "".join(piece[0] for piece in pieces) != body or len(body) > _LONG:
-        raise expected("duration as in 1m30s", value)
+        raise expected_error("duration as in 1m30s", value)
     from decimal import Decimal
 
     total = int(sum(Decimal(piece[1]) * _UNITS[piece[2]] for piece in pieces))
     return (sign if total else "") + _shortest(total)
 
 
-def seconds(time: str) -> float:
-    """Return how many seconds a length of time has that `duration` gave.
+def parse_seconds(time: str) -> float:
+    """Return how many seconds a length of time has that `format_duration` gave.
 
     Examples
     --------
-    >>> seconds("1m30s"), seconds("0"), seconds("inf")
+    >>> parse_seconds("1m30s"), parse_seconds("0"), parse_seconds("inf")
     (90.0, 0.0, inf)
     """
     sign = -1 if time.startswith("-") else 1

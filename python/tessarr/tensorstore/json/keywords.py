@@ -9,12 +9,12 @@ from collections.abc import Callable
 from inspect import Parameter, signature
 from typing import Any, TypeVar
 
-__all__ = ["tells"]
+__all__ = ["with_signature"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def tells(keywords: type[Any]) -> Callable[[_F], _F]:
+def with_signature(keywords: type[Any]) -> Callable[[_F], _F]:
     """Return what gives a function a signature with names in place of its ``**keywords``.
 
     The function itself stays as it is: calling it takes as long as before.
@@ -29,7 +29,7 @@ def tells(keywords: type[Any]) -> Callable[[_F], _F]:
     >>> from inspect import signature
     >>> from typing import TypedDict
     >>> Size = TypedDict("Size", {"height": int, "width": "int | None"}, total=False)
-    >>> @tells(Size)
+    >>> @with_signature(Size)
     ... def draw(what, **size): ...
     >>> signature(draw)
     <Signature (what, *, height: int = None, width: 'int | None' = None)>

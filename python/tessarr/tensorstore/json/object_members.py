@@ -12,21 +12,21 @@ from tessarr.errors import ArgumentError, NotJSONError
 __all__ = [
     "as_json",
     "boolean",
-    "expected",
+    "convert_to_json",
+    "error_class",
+    "expected_error",
     "integer",
-    "like_json",
-    "members",
+    "member_error",
     "number",
     "one_of",
-    "refusal",
+    "read_members",
     "text",
-    "within",
 ]
 
 
-def expected(what: str, received: Any) -> ArgumentError:
+def expected_error(what: str, received: Any) -> ArgumentError:
     """Return the error of JSON that is something else, or of what is no JSON at all."""
-    return refusal(received)(f"Expected {what}, but received: {as_json(received)}")
+    return error_class(received)(f"Expected {what}, but received: {as_json(received)}")
 
 
 def as_json(value: Any) -> str:
@@ -45,7 +45,7 @@ def as_json(value: Any) -> str:
         return safe_repr(value)
 
 
-def like_json(value: Any) -> Any:
+def convert_to_json(value: Any) -> Any:
     """Return the text, number or list that an object can be taken for; None if it is neither.
 
     Bytes are not: they would become text in one place, and a list of numbers in another.
@@ -53,7 +53,7 @@ def like_json(value: Any) -> Any:
     Examples
     --------
     >>> from fractions import Fraction
-    >>> like_json(range(3)), like_json(Fraction(1, 2)), like_json(b"ab")
+    >>> convert_to_json(range(3)), convert_to_json(Fraction(1, 2)), convert_to_json(b"ab")
     ([0, 1, 2], 0.5, None)
     """
     kind = type(value)
@@ -70,18 +70,18 @@ def like_json(value: Any) -> Any:
     return None
 
 
-def within(member: str, error: ArgumentError) -> ArgumentError:
+def member_error(member: str, error: ArgumentError) -> ArgumentError:
     """Return an error that tells in which member it is."""
     return type(error)(f"Error parsing object member {as_json(member)}: {error}")
 
 
-def refusal(value: Any) -> type[ArgumentError]:
+def error_class(value: Any) -> type[ArgumentError]:
     """Return what is raised for a value: `NotJSONError`, which is a TypeError, if it is no JSON."""
     plain = value is None or isinstance(value, (bool, int, float, str, list, tuple, dict))
     return ArgumentError if plain else NotJSONError
 
 
-def members(value: Any, known: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+def read_members(value: Any, known: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
     """Return the members of a JSON object, each as its function reads it.
 
     Raises
@@ -90,7 +90,7 @@ def members(value: Any, known: Mapping[str, Callable[[Any], Any]]) -> dict[str, 
         If it is no object, or has other members.
     """
     if not isinstance(value, dict):
-        raise expected("object", value)
+        raise expected_error("object", value)
     extra = sorted(as_json(name) for name in value if name not in known)
     if extra:
         raise ArgumentError(f"Object includes extra members: {cut(', '.join(extra))}")
@@ -100,7 +100,7 @@ def members(value: Any, known: Mapping[str, Callable[[Any], Any]]) -> dict[str, 
             try:
                 found[name] = read(value[name])
             except ArgumentError as error:
-                raise within(name, error) from None
+                raise member_error(name, error) from None
     return found
 
 
@@ -110,7 +110,7 @@ def integer(low: int, what: str, high: int = 2**64 - 1) -> Callable[[Any], int]:
     def read(value: Any) -> int:
         whole = type(value) is int or (type(value) is float and value.is_integer())
         if not whole or not low <= value <= high:
-            raise expected(what, value)
+            raise expected_error(what, value)
         return int(value)
 
     return read
@@ -119,25 +119,25 @@ def integer(low: int, what: str, high: int = 2**64 - 1) -> Callable[[Any], int]:
 def boolean(value: Any) -> bool:
     """Read true or false."""
     if type(value) is not bool:
-        raise expected("boolean", value)
+        raise expected_error("boolean", value)
     return value
 
 
 def text(value: Any) -> str:
     """Read a string, of characters that UTF-8 has."""
     if not isinstance(value, str):
-        raise expected("string", value)
+        raise expected_error("string", value)
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise expected("string of UTF-8", value) from None
+        raise expected_error("string of UTF-8", value) from None
     return str.__str__(value)
 
 
 def number(value: Any) -> float:
     """Read a number, as a float."""
     if type(value) not in (int, float):
-        raise expected("64-bit floating-point number", value)
+        raise expected_error("64-bit floating-point number", value)
     return float(value)
 
 
@@ -146,7 +146,7 @@ def one_of(*names: str) -> Callable[[Any], str]:
 
     def read(value: Any) -> str:
         if not isinstance(value, str) or value not in names:
-            raise expected("one of " + ", ".join(f'"{name}"' for name in names), value)
+            raise expected_error("one of " + ", ".join(f'"{name}"' for name in names), value)
         return value
 
     return read

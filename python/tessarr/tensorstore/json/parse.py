@@ -15,32 +15,32 @@ from tessarr.format.json import MAX_DEPTH
 from tessarr.format.validation import Problems
 from tessarr.index_space.intervals import MAX_RANK
 from tessarr.tensorstore.json.object_members import boolean as read_boolean
-from tessarr.tensorstore.json.object_members import like_json, refusal, within
+from tessarr.tensorstore.json.object_members import convert_to_json, error_class, member_error
 from tessarr.tensorstore.json.object_members import text as read_text
 
 __all__ = [
     "as_flag",
     "as_float",
     "as_integer",
-    "beside_json",
     "boolean",
+    "check_class",
+    "check_equal",
     "check_known",
     "choice",
-    "compare",
-    "copied",
-    "given",
+    "copy_json",
+    "drop_absent",
     "integer",
-    "items",
+    "join_names",
+    "json_conflict",
     "lengths",
-    "listed",
-    "members_of",
-    "nothing_else",
-    "of_class",
-    "plain",
-    "refuse",
-    "stated",
-    "take",
+    "normalize_json",
+    "raise_problems",
+    "read_items",
+    "read_object",
+    "refuse_unknown",
+    "take_member",
     "text",
+    "to_plain_json",
     "without_fractions",
 ]
 
@@ -49,22 +49,22 @@ _MOST: Final = 2**63 - 1
 _SCALARS: Final = frozenset({bool, int, float, str})
 
 
-def stated(given: Any) -> Any:
+def to_plain_json(value: Any) -> Any:
     """Return the JSON that an object of ours, or of NumPy, is; what is JSON is that itself."""
-    if isinstance(given, np.generic | np.ndarray):
-        return given.tolist()
-    tell = getattr(given, "to_json", None)
-    return given if tell is None else tell()
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    to_json = getattr(value, "to_json", None)
+    return value if to_json is None else to_json()
 
 
-def members_of(given: Any, what: str) -> dict[str, Any]:
+def read_object(value: Any, what: str) -> dict[str, Any]:
     """Return the members of an object."""
-    given = stated(given)
-    if not isinstance(given, Mapping):
-        raise refusal(given)(f"{what}: {safe_repr(given)} is not an object")
-    if not all(isinstance(name, str) for name in given):
+    value = to_plain_json(value)
+    if not isinstance(value, Mapping):
+        raise error_class(value)(f"{what}: {safe_repr(value)} is not an object")
+    if not all(isinstance(name, str) for name in value):
         raise ArgumentError(f"{what}: the names of members are strings")
-    return dict(given)
+    return dict(value)
 
 
 def check_known(keywords: Mapping[str, Any], known: Mapping[str, Any]) -> None:
@@ -76,15 +76,15 @@ def check_known(keywords: Mapping[str, Any], known: Mapping[str, Any]) -> None:
         If there is one.
     """
     if not keywords.keys() <= known.keys():
-        raise TypeError(f"unknown keywords {listed(keywords.keys() - known.keys())}")
+        raise TypeError(f"unknown keywords {join_names(keywords.keys() - known.keys())}")
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Return names as a message shows them."""
     return cut(", ".join(map(safe_repr, sorted(names))))
 
 
-def given(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
+def drop_absent(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
     """Return the keywords that are not None.
 
     Raises
@@ -96,12 +96,12 @@ def given(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
     return {name: value for name, value in keywords.items() if value is not None}
 
 
-def beside_json(keywords: Mapping[str, Any]) -> TypeError:
+def json_conflict(keywords: Mapping[str, Any]) -> TypeError:
     """Return the error of keywords beside JSON."""
     return TypeError(f"JSON says all: give no {', '.join(keywords)} beside it")
 
 
-def of_class(value: T | None, kind: type[T], name: str) -> T | None:
+def check_class(value: T | None, kind: type[T], name: str) -> T | None:
     """Return an argument that is of a class, or None.
 
     Raises
@@ -114,13 +114,13 @@ def of_class(value: T | None, kind: type[T], name: str) -> T | None:
     return value
 
 
-def nothing_else(members: Mapping[str, Any], what: str = "") -> None:
+def refuse_unknown(members: Mapping[str, Any], what: str = "") -> None:
     """Refuse members that nobody took."""
     if members:
-        raise ArgumentError(f"{what}{': ' if what else ''}unknown members {listed(members)}")
+        raise ArgumentError(f"{what}{': ' if what else ''}unknown members {join_names(members)}")
 
 
-def take(members: dict[str, Any], name: str, read: Callable[[Any, str], T]) -> T | None:
+def take_member(members: dict[str, Any], name: str, read: Callable[[Any, str], T]) -> T | None:
     """Take a member out and return what it states, or None where it is absent."""
     return read(members.pop(name), name) if name in members else None
 
@@ -169,7 +169,7 @@ def integer(low: int, high: int = _MOST) -> Callable[[Any, str], int]:
         except (TypeError, AttributeError, ValueError, OverflowError):
             found = low - 1
         if not low <= found <= high:
-            raise refusal(value)(
+            raise error_class(value)(
                 f"{what}: {safe_repr(value)} is not an integer from {low} to {high}"
             )
         return found
@@ -185,35 +185,35 @@ def choice(*allowed: Any) -> Callable[[Any, str], Any]:
             alike = type(one) is type(value) or (type(one), type(value)) == (int, float)
             if alike and one == value:
                 return one
-        raise refusal(value)(
+        raise error_class(value)(
             f"{what}: {safe_repr(value)} is not one of {', '.join(map(repr, allowed))}"
         )
 
     return read
 
 
-def _of_member(read: Callable[[Any], T]) -> Callable[[Any, str], T]:
+def _with_member_name(read: Callable[[Any], T]) -> Callable[[Any, str], T]:
     """Return what reads a member whose name it is given as well, for errors."""
 
     def named(value: Any, what: str) -> T:
         try:
             return read(value)
         except ArgumentError as error:
-            raise within(what, error) from None
+            raise member_error(what, error) from None
 
     return named
 
 
-boolean: Final = _of_member(read_boolean)
-text: Final = _of_member(read_text)
+boolean: Final = _with_member_name(read_boolean)
+text: Final = _with_member_name(read_text)
 
 
-def items(value: Any, what: str) -> list[Any]:
+def read_items(value: Any, what: str) -> list[Any]:
     """Return the items of a list."""
     if isinstance(value, (list, tuple)):
         return list(value)
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise refusal(value)(f"{what}: {safe_repr(value)} is not a list")
+        raise error_class(value)(f"{what}: {safe_repr(value)} is not a list")
     return list(value)
 
 
@@ -221,7 +221,7 @@ def lengths(low: int) -> Callable[[Any, str], tuple[int, ...]]:
     """Return what reads a list of integers of at least `low`."""
 
     def read(value: Any, what: str) -> tuple[int, ...]:
-        one, found = integer(low), items(value, what)
+        one, found = integer(low), read_items(value, what)
         if len(found) > MAX_RANK:
             raise ArgumentError(f"{what}: {len(found)} dimensions, at most {MAX_RANK} are possible")
         return tuple(one(item, f"{what}/{k}") for k, item in enumerate(found))
@@ -229,13 +229,13 @@ def lengths(low: int) -> Callable[[Any, str], tuple[int, ...]]:
     return read
 
 
-def refuse(problems: Problems) -> None:
+def raise_problems(problems: Problems) -> None:
     """Raise what was found to be wrong, if anything was."""
     if problems.found:
         raise ArgumentError(problems.join_messages("; "))
 
 
-def compare(what: str, wanted: Any, found: Any) -> None:
+def check_equal(what: str, wanted: Any, found: Any) -> None:
     """Refuse what is there if it is not what is wanted; None wants nothing."""
     if wanted is not None and wanted != found:
         wanted, found = (list(v) if isinstance(v, tuple) else v for v in (wanted, found))
@@ -251,14 +251,14 @@ def without_fractions(json: Any) -> Any:
     return int(json) if isinstance(json, float) and json.is_integer() else json
 
 
-def copied(json: Any) -> Any:
+def copy_json(json: Any) -> Any:
     """Return a copy of JSON that shares no container with it."""
     if isinstance(json, dict):
-        return {name: copied(value) for name, value in json.items()}
-    return [*map(copied, json)] if isinstance(json, list) else json
+        return {name: copy_json(value) for name, value in json.items()}
+    return [*map(copy_json, json)] if isinstance(json, list) else json
 
 
-def plain(value: Any, what: str, depth: int = 0) -> Any:
+def normalize_json(value: Any, what: str, depth: int = 0) -> Any:
     """Return a value of JSON as such: a copy, with lists for tuples."""
     if depth > MAX_DEPTH:
         raise ArgumentError(f"{what}: more than {MAX_DEPTH} levels")
@@ -267,12 +267,12 @@ def plain(value: Any, what: str, depth: int = 0) -> Any:
     if isinstance(value, Mapping):
         if not all(isinstance(name, str) for name in value):
             raise ArgumentError(f"{what}: the names of members are strings")
-        return {name: plain(item, what, depth + 1) for name, item in value.items()}
+        return {name: normalize_json(item, what, depth + 1) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item, what, depth + 1) for item in value]
-    found = stated(value)
+        return [normalize_json(item, what, depth + 1) for item in value]
+    found = to_plain_json(value)
     if found is value:
-        found = like_json(value)
+        found = convert_to_json(value)
         if found is None:
             raise NotJSONError(f"{what}: {safe_repr(value)} is not JSON")
-    return plain(found, what, depth + 1)
+    return normalize_json(found, what, depth + 1)

@@ -10,12 +10,12 @@ from copy import deepcopy
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from typing import Any, TypeVar
 
-__all__ = ["kept", "pickled", "restore"]
+__all__ = ["copy_attributes", "reduce_object", "restore_object"]
 
 T = TypeVar("T")
 
 
-def pickled(value: Any, plain: Any, *given: Any) -> tuple[Any, ...]:
+def reduce_object(value: Any, plain: Any, *given: Any) -> tuple[Any, ...]:
     """Return how an object is pickled.
 
     Parameters
@@ -32,15 +32,15 @@ def pickled(value: Any, plain: Any, *given: Any) -> tuple[Any, ...]:
     return __newobj__, (type(value),), (given, _attributes(value))
 
 
-def restore(value: Any, plain: Any, state: Any) -> None:
-    """Begin an object of a derived class, of what `pickled` told as its state."""
+def restore_object(value: Any, plain: Any, state: Any) -> None:
+    """Begin an object of a derived class, of what `reduce_object` told as its state."""
     given, attributes = state
     plain.__init__(value, *given)
     if attributes:
         vars(value).update(attributes)
 
 
-def kept(copy: T, value: T, memo: dict[int, Any] | None = None) -> T:
+def copy_attributes(copy: T, value: T, memo: dict[int, Any] | None = None) -> T:
     """Return a copy, with what is kept in the object; of that, too, with a memo, it has copies."""
     attributes = _attributes(value)
     if memo is not None:

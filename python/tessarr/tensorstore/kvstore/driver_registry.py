@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.json.object_members import as_json, expected
+from tessarr.tensorstore.json.object_members import as_json, expected_error
 from tessarr.tensorstore.kvstore.kvstack import KVSTACK
 from tessarr.tensorstore.kvstore.local import FILE, MEMORY, TESSARR
 from tessarr.tensorstore.kvstore.remote import GCS, HTTP, S3
@@ -37,6 +37,6 @@ def driver_of(name: Any) -> Driver:
     why = (
         f"{as_json(name)} is not a registered KvStore driver"
         if isinstance(name, str)
-        else str(expected("string", name))
+        else str(expected_error("string", name))
     )
     raise ArgumentError(f'Error parsing object member "driver": {why}')

@@ -8,11 +8,11 @@ from typing import Any
 from tessarr.errors import UnsupportedError
 from tessarr.format.install_hints import scheme_hint
 
-__all__ = ["sought"]
+__all__ = ["find_credentials"]
 
 
 @cache
-def sought() -> Any:
+def find_credentials() -> Any:
     """Return what stands for credentials that gcsfs looks up by itself, when it is first asked.
 
     Raises
@@ -40,10 +40,10 @@ def sought() -> Any:
             raise AssertionError("requests are sent with those that were found")
 
         def __reduce__(self) -> Any:
-            return sought, ()
+            return find_credentials, ()
 
         def __repr__(self) -> str:
-            return "sought"
+            return "find_credentials"
 
     made: Any = Sought
     return made()

@@ -10,12 +10,12 @@ from tessarr.errors import ArgumentError
 from tessarr.store import ForeignStore
 from tessarr.tensorstore.json.object_members import (
     as_json,
-    expected,
+    expected_error,
     integer,
-    members,
+    read_members,
     text,
 )
-from tessarr.tensorstore.kvstore.kvstore_driver import Based, Driver, missing
+from tessarr.tensorstore.kvstore.kvstore_driver import BaseMembers, Driver, missing_member
 from tessarr.tensorstore.kvstore.values import Place
 
 if TYPE_CHECKING:
@@ -125,14 +125,14 @@ class Layer(NamedTuple):
         return self.place.key(key.removeprefix(self.strip))
 
 
-class _Stacked:
+class _StackedStore:
     """The methods of `tessarr.store.protocol.StoreProtocol`; no key is in two layers."""
 
     def __init__(self, layers: tuple[Layer, ...]) -> None:
         self._layers = layers
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Stacked) and other._layers == self._layers
+        return isinstance(other, _StackedStore) and other._layers == self._layers
 
     def __hash__(self) -> int:
         return hash(tuple(layer.place for layer in self._layers))
@@ -192,9 +192,11 @@ _RANGES: Final = ("prefix", "exact", "inclusive_min")
 def _take(json: dict[str, Any]) -> list[Any]:
     layers = json.get("layers")
     if layers is None:
-        raise missing("layers", "array")
+        raise missing_member("layers", "array")
     if not isinstance(layers, list):
-        raise ArgumentError(f'Error parsing object member "layers": {expected("array", layers)}')
+        raise ArgumentError(
+            f'Error parsing object member "layers": {expected_error("array", layers)}'
+        )
     bases = []
     kept = []
     for position, layer in enumerate(layers):
@@ -212,15 +214,15 @@ def _take(json: dict[str, Any]) -> list[Any]:
 
 def _base_of(layer: Any) -> Any:
     if not isinstance(layer, dict):
-        raise expected("object", layer)
+        raise expected_error("object", layer)
     if "base" not in layer:
-        raise missing("base", "object")
+        raise missing_member("base", "object")
     return layer["base"]
 
 
 def _range_of(json: dict[str, Any]) -> dict[str, Any]:
     """Return what a layer says of its keys, checked."""
-    found = members(
+    found = read_members(
         json,
         {
             "prefix": text,
@@ -249,7 +251,9 @@ def _give(json: dict[str, Any], bases: list[Any]) -> None:
     json["layers"] = [dict(sorted({**own, "base": base}.items())) for own, base in pairs]
 
 
-def _settled(given: Mapping[str, Any], bases: Sequence[T]) -> tuple[dict[str, Any], tuple[T, ...]]:
+def _settle_layers(
+    given: Mapping[str, Any], bases: Sequence[T]
+) -> tuple[dict[str, Any], tuple[T, ...]]:
     """Return layers of which each has the keys that are in it, in their order."""
     settled: list[tuple[Keys, T]] = []
     for json, base in zip(given["layers"], bases, strict=True):
@@ -265,11 +269,11 @@ def _settled(given: Mapping[str, Any], bases: Sequence[T]) -> tuple[dict[str, An
 def _open_stack(
     _: References, given: Mapping[str, Any], bases: tuple[Place, ...], __: str
 ) -> Place:
-    settled, places = _settled(given, bases)
+    settled, places = _settle_layers(given, bases)
     keys = map(Keys.of, settled["layers"])
     layers = (Layer(place, own, own.stripped) for own, place in zip(keys, places, strict=True))
     # Which keys there are is for the layers to say.
-    return Place(ForeignStore(_Stacked(tuple(layers)), any_keys=True))
+    return Place(ForeignStore(_StackedStore(tuple(layers)), any_keys=True))
 
 
 KVSTACK: Final = Driver(
@@ -277,5 +281,5 @@ KVSTACK: Final = Driver(
     open=_open_stack,
     members={"layers": lambda layers: layers},
     needs=("layers",),
-    based=Based(_take, _give, _settled),
+    based=BaseMembers(_take, _give, _settle_layers),
 )

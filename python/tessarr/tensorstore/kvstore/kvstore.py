@@ -12,17 +12,17 @@ from tessarr.errors import ArgumentError, ConflictError, TooLargeError, Unsuppor
 from tessarr.index_space.dimension_names import MAX_INT64, MIN_INT64
 from tessarr.store.wrappers.cache import PooledCacheStore
 from tessarr.tensorstore.batch.batch import Batch
-from tessarr.tensorstore.batch.shared_reads import Expected
+from tessarr.tensorstore.batch.shared_reads import ExpectedRead
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.context.references import Naming
 from tessarr.tensorstore.future.future import Future, T, failed, finished
-from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.future.spawn import spawn
 from tessarr.tensorstore.json.format_json import shown
-from tessarr.tensorstore.json.parse import as_flag, as_float, of_class
+from tessarr.tensorstore.json.parse import as_flag, as_float, check_class
 from tessarr.tensorstore.kvstore import kvstore_spec as specs
 from tessarr.tensorstore.kvstore import values
 from tessarr.tensorstore.kvstore.kvstore_spec import Spec
-from tessarr.tensorstore.kvstore.local import changes_at_once
+from tessarr.tensorstore.kvstore.local import is_fast_to_write
 from tessarr.tensorstore.kvstore.values import (
     KeyRange,
     KvStoreBase,
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.store import Store
-    from tessarr.tensorstore.batch.read_group import Together
-    from tessarr.tensorstore.batch.shared_reads import Sharing
+    from tessarr.tensorstore.batch.read_group import ReadGroup
+    from tessarr.tensorstore.batch.shared_reads import SharedReads
     from tessarr.tensorstore.transaction.participant import Change
 
 __all__ = ["KvStore"]
@@ -152,14 +152,14 @@ class KvStore(KvStoreBase):
         >>> store.path, ts.KvStore.open({"driver": "memory"}).result().url
         ('data/', 'memory://')
         """
-        of_class(transaction, Transaction, "transaction")
+        check_class(transaction, Transaction, "transaction")
         if isinstance(spec, KvStore):
             made = spec.copy()
             if transaction is not None:
                 made.transaction = transaction
             return Future(made)
         found = Spec._of(spec)
-        own = found._bound(of_class(context, Context, "context") or Context())
+        own = found._bound(check_class(context, Context, "context") or Context())
         try:
             return finished(KvStore(own, own._open(), found._path, transaction))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
@@ -202,7 +202,7 @@ class KvStore(KvStoreBase):
 
     @transaction.setter
     def transaction(self, transaction: Transaction | None) -> None:
-        self._transaction = of_class(transaction, Transaction, "transaction")
+        self._transaction = check_class(transaction, Transaction, "transaction")
 
     @property
     def base(self) -> KvStore | None:
@@ -303,7 +303,7 @@ class KvStore(KvStoreBase):
     def _do(self, work: Callable[[*Given], T], *given: *Given, whole: bool = False) -> Future[T]:
         """Return the future of what `work` returns, which is done here if it takes no time."""
         if self._spec._driver.at_once != inf:
-            return run_in_transaction(self._transaction, partial(start, work, *given, whole=whole))
+            return run_in_transaction(self._transaction, partial(spawn, work, *given, whole=whole))
         try:
             return finished(work(*given))
         except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
@@ -325,7 +325,7 @@ class KvStore(KvStoreBase):
         if staleness_bound is not None:
             as_float(staleness_bound, "staleness_bound")
         most = self._spec._driver.at_once
-        collecting = of_class(batch, Batch, "batch")
+        collecting = check_class(batch, Batch, "batch")
         if collecting is not None:
             collecting._check()
         try:
@@ -335,23 +335,23 @@ class KvStore(KvStoreBase):
                 found = self._found(store, full, known, span, limit)
                 if isinstance(found, ReadResult):
                     return finished(found)
-                return run_in_transaction(self._transaction, partial(start, found.read))
+                return run_in_transaction(self._transaction, partial(spawn, found.read))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
         if collecting is None:
             return run_in_transaction(
-                self._transaction, partial(start, self._found, store, full, known, span)
+                self._transaction, partial(spawn, self._found, store, full, known, span)
             )
         place = self._place.store
 
-        def begin(_: Together, sharing: Sharing) -> Future[ReadResult]:
-            return start(self._found, sharing.through(store, place), full, known, span)
+        def begin(_: ReadGroup, sharing: SharedReads) -> Future[ReadResult]:
+            return spawn(self._found, sharing.through(store, place), full, known, span)
 
-        read = partial(collecting._later, begin, [Expected(place, full, span)])
+        read = partial(collecting._later, begin, [ExpectedRead(place, full, span)])
         return run_in_transaction(self._transaction, read)
 
     def _look(
-        self, key: str, known: bytes | None = None, sharing: Sharing | None = None
+        self, key: str, known: bytes | None = None, sharing: SharedReads | None = None
     ) -> ReadResult:
         """Return what a key has, for others than users: a conflict is their affair."""
         full, place = self._key(key), self._place.store
@@ -402,7 +402,7 @@ class KvStore(KvStoreBase):
         >>> store.list(chosen).result(), store.list(chosen, strip_prefix_length=2).result()
         ([b'a/1', b'a/2'], [b'1', b'2'])
         """
-        of_class(range, KeyRange, "range")
+        check_class(range, KeyRange, "range")
         strip = index(strip_prefix_length)
         if not 0 <= strip < 2**64:
             raise TypeError(f"strip_prefix_length: {strip} is no number of bytes")
@@ -420,12 +420,12 @@ class KvStore(KvStoreBase):
                 return self._do(self._write_staged, full, data, known, whole=True)
             store = self._store(full, True)
             write = store.write_stamped
-            if most == inf or (len(data or b"") <= most and changes_at_once(store)):
+            if most == inf or (len(data or b"") <= most and is_fast_to_write(store)):
                 return finished(write(full, data, known))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
         return run_in_transaction(
-            self._transaction, partial(start, write, full, data, known, whole=True)
+            self._transaction, partial(spawn, write, full, data, known, whole=True)
         )
 
     def _write_staged(
@@ -479,10 +479,10 @@ class KvStore(KvStoreBase):
             raise TypeError(f"target: {safe_repr(target)} is no KvStore")
         if source_staleness_bound is not None:
             as_float(source_staleness_bound, "source_staleness_bound")
-        of_class(source_range, KeyRange, "source_range")
+        check_class(source_range, KeyRange, "source_range")
         here = self._spec._driver.at_once == target._spec._driver.at_once == inf
         ends = _ends_of(source_range)
-        begin = partial(start, self._copy_to, target, ends, here=here, whole=True)
+        begin = partial(spawn, self._copy_to, target, ends, here=here, whole=True)
         return run_in_transaction(
             self._transaction, partial(run_in_transaction, target._transaction, begin)
         )

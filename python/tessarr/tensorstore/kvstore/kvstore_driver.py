@@ -8,22 +8,22 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.json.object_members import expected, members
+from tessarr.tensorstore.json.object_members import expected_error, read_members
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.context.references import References
     from tessarr.tensorstore.kvstore.values import Place
 
 __all__ = [
-    "Based",
+    "BaseMembers",
     "Driver",
-    "missing",
-    "quoted",
-    "texts",
+    "missing_member",
+    "quote_path",
+    "read_strings",
 ]
 
 
-class Based(NamedTuple):
+class BaseMembers(NamedTuple):
     """How the JSON of a driver says which others it stands on.
 
     ``take`` takes their JSON out of that of the driver, ``give`` puts it back. ``settle`` gives
@@ -82,7 +82,7 @@ class Driver:
     path: Callable[[str], str] = _same
     check: Callable[[dict[str, Any], str], tuple[dict[str, Any], str]] | None = None
     at_once: float = 0
-    based: Based | None = None
+    based: BaseMembers | None = None
 
     def parse(self, json: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
         """Return the checked members and the path.
@@ -94,31 +94,31 @@ class Driver:
         """
         for name in self.needs:
             if name not in json:
-                raise missing(name, "string")
+                raise missing_member(name, "string")
         found = {
             name: value
-            for name, value in members(json, self.members).items()
+            for name, value in read_members(json, self.members).items()
             if name not in self.defaults or self.defaults[name] != value
         }
         return (found, self.path(path)) if self.check is None else self.check(found, path)
 
 
-def missing(name: str, what: str) -> ArgumentError:
+def missing_member(name: str, what: str) -> ArgumentError:
     """Return the error of a member that has to be there."""
     return ArgumentError(
         f'Error parsing object member "{name}": Expected {what}, but member is missing'
     )
 
 
-def texts(value: Any) -> list[str]:
+def read_strings(value: Any) -> list[str]:
     """Read a list of strings."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise expected("array of strings", value)
+        raise expected_error("array of strings", value)
     return [*value]
 
 
 @lru_cache(maxsize=256)
-def quoted(path: str, plain: str = "") -> str:
+def quote_path(path: str, plain: str = "") -> str:
     """Return a path as it stands in a URL; some more characters may stand for themselves."""
     from urllib.parse import quote
 

@@ -11,15 +11,15 @@ from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.context.references import Naming, References
 from tessarr.tensorstore.json.format_json import shown
 from tessarr.tensorstore.json.integers import check_integers
-from tessarr.tensorstore.json.object_members import expected, within
-from tessarr.tensorstore.json.parse import as_flag, of_class, text
+from tessarr.tensorstore.json.object_members import expected_error, member_error
+from tessarr.tensorstore.json.parse import as_flag, check_class, text
 from tessarr.tensorstore.kvstore.driver_registry import driver_of
-from tessarr.tensorstore.kvstore.kvstore_driver import Driver, missing
+from tessarr.tensorstore.kvstore.kvstore_driver import Driver, missing_member
 from tessarr.tensorstore.kvstore.kvstore_url import parse_url
-from tessarr.tensorstore.kvstore.logging import told
+from tessarr.tensorstore.kvstore.logging import log_requests
 from tessarr.tensorstore.kvstore.values import Place, joined, text_of
 
-__all__ = ["Spec", "called"]
+__all__ = ["Spec", "describe_place"]
 
 _new: Final = object.__new__
 
@@ -74,7 +74,7 @@ class Spec:
             json = parse_url(json)
         check_integers(json)
         if not isinstance(json, dict):
-            raise expected("object", json)
+            raise expected_error("object", json)
         members = dict(json)
         driver = _driver(members)
         path = text(members.pop("path", ""), "path")
@@ -139,9 +139,9 @@ class Spec:
         found: dict[str, Any] = {"driver": self._driver.name}
         if self._path or include_defaults:
             found["path"] = self._path
-        told = {**self._driver.defaults, **self._given} if include_defaults else self._given
+        members = {**self._driver.defaults, **self._given} if include_defaults else self._given
         # Who is told may change the lists.
-        found.update((name, one[:] if type(one) is list else one) for name, one in told.items())
+        found.update((name, one[:] if type(one) is list else one) for name, one in members.items())
         if self._driver.based is not None:
             bases = [base._json(naming, include_defaults=include_defaults) for base in self._bases]
             self._driver.based.give(found, bases)
@@ -283,7 +283,7 @@ class Spec:
         >>> spec
         KvStore.Spec({'driver': 'memory', 'path': 'a/'})
         """
-        of_class(context, Context, "context")
+        check_class(context, Context, "context")
         changed = self
         if as_flag(unbind_context, "unbind_context"):
             changed = changed._unbound()
@@ -335,14 +335,14 @@ class Spec:
         """Return the place of keys; the resources have to be bound."""
         bases = tuple([base._below() for base in self._bases]) if self._bases else ()
         place = self._driver.open(self._references, self._given, bases, self._path)
-        return told(place, self._driver.name)
+        return log_requests(place, self._driver.name)
 
     def _below(self) -> Place:
         """Return the place for one that stands on this: its path belongs to the place."""
         return self._open().below(self._path)
 
 
-def called(place: Any) -> str:
+def describe_place(place: Any) -> str:
     """Return what errors call a place, which is a spec or an open store: not each has a URL."""
     try:
         url: str = place.url
@@ -353,7 +353,7 @@ def called(place: Any) -> str:
 
 def _driver(json: dict[str, Any]) -> Driver:
     if "driver" not in json:
-        raise missing("driver", "string")
+        raise missing_member("driver", "string")
     return driver_of(json.pop("driver"))
 
 
@@ -374,4 +374,4 @@ def _bases(driver: Driver, json: dict[str, Any]) -> tuple[Spec, ...]:
     try:
         return tuple(map(Spec, taken))
     except ArgumentError as error:
-        raise within("base", error) from None
+        raise member_error("base", error) from None

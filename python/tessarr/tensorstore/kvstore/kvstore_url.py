@@ -10,7 +10,15 @@ from typing import Any, Final
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.json.object_members import as_json
 
-__all__ = ["apart", "folder", "inside", "parse_url", "plain", "split_pipeline", "unquoted"]
+__all__ = [
+    "append_path",
+    "as_folder",
+    "decode_part",
+    "parse_url",
+    "split_last_name",
+    "split_pipeline",
+    "unquote_path",
+]
 
 
 def parse_url(url: str) -> dict[str, Any]:
@@ -30,7 +38,7 @@ def parse_url(url: str) -> dict[str, Any]:
     if rest:
         scheme = rest[0].partition(":")[0]
         what = f"unsupported URL scheme {as_json(scheme)} in {as_json(rest[0])}"
-        raise _wrong(url, f"{what}: it is no store of keys")
+        raise _url_error(url, f"{what}: it is no store of keys")
     return found
 
 
@@ -50,11 +58,11 @@ def split_pipeline(url: str) -> tuple[dict[str, Any], list[str]]:
     first, *rest = url.split("|")
     scheme, colon, _ = first.partition(":")
     if not colon:
-        raise _wrong(url, f"URL scheme must be specified in {as_json(first)}")
+        raise _url_error(url, f"URL scheme must be specified in {as_json(first)}")
     if scheme not in _FIRST:
-        raise _wrong(url, f"unsupported URL scheme {as_json(scheme)} in {as_json(first)}")
+        raise _url_error(url, f"unsupported URL scheme {as_json(scheme)} in {as_json(first)}")
     if not first.startswith(f"{scheme}://"):
-        raise _wrong(
+        raise _url_error(
             url, f'Invalid kvstore URL component {as_json(first)}: "{scheme}://" is missing'
         )
     part = first
@@ -64,11 +72,11 @@ def split_pipeline(url: str) -> tuple[dict[str, Any], list[str]]:
             part = rest.pop(0)
             found = _further(part, found)
     except ArgumentError as error:
-        raise _wrong(url, f"Invalid kvstore URL component {as_json(part)}: {error}") from None
+        raise _url_error(url, f"Invalid kvstore URL component {as_json(part)}: {error}") from None
     return found, rest
 
 
-def plain(part: str) -> str:
+def decode_part(part: str) -> str:
     """Return what stands behind the scheme of a part, where there is no query and no fragment.
 
     Raises
@@ -78,7 +86,7 @@ def plain(part: str) -> str:
 
     Examples
     --------
-    >>> plain("zarr3:a"), plain("zarr3:a?")
+    >>> decode_part("zarr3:a"), decode_part("zarr3:a?")
     ('a', 'a')
     """
     rest, _, fragment = part.partition("#")
@@ -89,7 +97,7 @@ def plain(part: str) -> str:
     return rest.partition(":")[2]
 
 
-def unquoted(path: str) -> str:
+def unquote_path(path: str) -> str:
     """Return the path that stands in a URL.
 
     Raises
@@ -109,12 +117,12 @@ def unquoted(path: str) -> str:
         raise ArgumentError("it is not UTF-8") from None
 
 
-def apart(path: str) -> tuple[str, str]:
+def split_last_name(path: str) -> tuple[str, str]:
     """Return how much of the path of a web address stays as it is, and the key that follows.
 
     Characters that mean something in URLs mean something else once they are decoded.
 
-    >>> apart("/a%20b/c"), apart("/a%2Fb/c%20d")
+    >>> split_last_name("/a%20b/c"), split_last_name("/a%2Fb/c%20d")
     (('', '/a b/c'), ('/a%2Fb', '/c d'))
 
     Raises
@@ -122,15 +130,15 @@ def apart(path: str) -> tuple[str, str]:
     ArgumentError
         If it is no percent-encoded text.
     """
-    decoded = unquoted(path)
+    decoded = unquote_path(path)
     kept = _RESERVED.match(path)
-    return ("", decoded) if kept is None else (kept[0], unquoted(path[kept.end() :]))
+    return ("", decoded) if kept is None else (kept[0], unquote_path(path[kept.end() :]))
 
 
 _RESERVED: Final = re.compile("(?i:.*%(?:2[1346-9ABCF]|3[ABDF]|40|5[BD]))[^/]*", re.DOTALL)
 
 
-def folder(driver: str, path: str) -> str:
+def as_folder(driver: str, path: str) -> str:
     """Return a path with a slash at its end.
 
     A slash alone is the root of files; anywhere else it is the empty path, as in TensorStore.
@@ -140,19 +148,19 @@ def folder(driver: str, path: str) -> str:
     return path if not path or path.endswith("/") else f"{path}/"
 
 
-def inside(kvstore: dict[str, Any], path: str) -> dict[str, Any]:
+def append_path(kvstore: dict[str, Any], path: str) -> dict[str, Any]:
     """Return the JSON of a key-value store at what a path means in its folder."""
     driver = kvstore["driver"]
-    whole = folder(driver, kvstore.get("path", "")) + path
-    return {**kvstore, "path": _cleaned(whole) if driver == "file" else whole}
+    whole = as_folder(driver, kvstore.get("path", "")) + path
+    return {**kvstore, "path": _clean_path(whole) if driver == "file" else whole}
 
 
-def _wrong(url: str, why: str) -> ArgumentError:
+def _url_error(url: str, why: str) -> ArgumentError:
     return ArgumentError(f"Parsing spec from url: {as_json(url)}: {why}")
 
 
 def _place(url: str) -> str:
-    return plain(url).removeprefix("//")
+    return decode_part(url).removeprefix("//")
 
 
 def _at(driver: str, path: str, **members: Any) -> dict[str, Any]:
@@ -165,10 +173,10 @@ def _file(url: str) -> dict[str, Any]:
         raise ArgumentError(f"file: URIs do not support authority: {as_json(host)}")
     if not slash:
         raise ArgumentError(f"file: URIs do not support relative paths: {as_json(path)}")
-    return _at("file", _cleaned(unquoted(path)))
+    return _at("file", _clean_path(unquote_path(path)))
 
 
-def _cleaned(path: str) -> str:
+def _clean_path(path: str) -> str:
     """Return a path of files without empty names, "." and ".."."""
     from posixpath import normpath
 
@@ -178,13 +186,13 @@ def _cleaned(path: str) -> str:
 
 
 def _memory(url: str) -> dict[str, Any]:
-    return _at("memory", unquoted(_place(url)))
+    return _at("memory", unquote_path(_place(url)))
 
 
 def _bucket(driver: str) -> Callable[[str], dict[str, Any]]:
     def parse(url: str) -> dict[str, Any]:
         bucket, _, path = _place(url).partition("/")
-        return _at(driver, unquoted(path), bucket=bucket)
+        return _at(driver, unquote_path(path), bucket=bucket)
 
     return parse
 
@@ -196,17 +204,17 @@ def _web(url: str) -> dict[str, Any]:
     whole, _, query = url.partition("?")
     scheme, _, rest = whole.partition("://")
     host, slash, path = rest.partition("/")
-    kept, path = apart(slash + path)
+    kept, path = split_last_name(slash + path)
     # As a path behind another one, a slash alone says nothing.
     base, path = (host + kept, path) if path != "/" else (host + kept + slash, "")
     return _at("http", path, base_url=f"{scheme}://{base}{query and f'?{query}'}")
 
 
 def _further(part: str, base: dict[str, Any]) -> dict[str, Any]:
-    path = plain(part)
+    path = decode_part(part)
     if path.startswith("//"):
         raise ArgumentError("there is no host")
-    return _at(part.partition(":")[0], unquoted(path), base=base)
+    return _at(part.partition(":")[0], unquote_path(path), base=base)
 
 
 _FIRST: Final[Mapping[str, Callable[[str], dict[str, Any]]]] = {

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr.tensorstore.json.durations import seconds
+from tessarr.tensorstore.json.durations import parse_seconds
 
 if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.context.context import Resource
 
-__all__ = ["at_a_time", "copied", "limited", "rated", "retried"]
+__all__ = ["concurrency_limit", "limit_concurrency", "limit_copies", "limit_rate", "retry_requests"]
 
 _FAR: Final = 32
 _shared: dict[str, Any] = {}
 
 
-def at_a_time(resource: Resource) -> int:
+def concurrency_limit(resource: Resource) -> int:
     """Return how many requests may be under way at a time, as a resource of concurrency says."""
     limit = _limit(resource)
     return _shared_limit(resource) if limit is None else min(limit, 1 << 16)
@@ -37,7 +37,7 @@ def _shared_limit(resource: Resource) -> int:
         return _FAR
 
 
-def limited(store: Store, resource: Resource) -> Store:
+def limit_concurrency(store: Store, resource: Resource) -> Store:
     """Return a store of which no more is asked at a time than a resource of concurrency allows.
 
     What all share where nothing is said are 32 requests to stores that are far away; of files
@@ -55,7 +55,7 @@ def limited(store: Store, resource: Resource) -> Store:
     return LimitedStore(store, limits)
 
 
-def copied(store: Store, resource: Resource) -> Store:
+def limit_copies(store: Store, resource: Resource) -> Store:
     """Return a store whose chunks are decoded as many at a time as ``data_copy_concurrency`` says.
 
     Where nothing is said, that is what the engine does: one per thread.
@@ -67,14 +67,14 @@ def copied(store: Store, resource: Resource) -> Store:
     return LimitedStore(store, resource._made(lambda json: Limits(chunks=json["limit"])))
 
 
-def rated(store: Store, resource: Resource | None) -> Store:
+def limit_rate(store: Store, resource: Resource | None) -> Store:
     """Return a store of which no more is asked in a second than a limiter of rates allows."""
     if resource is None:
         return store
     from tessarr.store.wrappers.limits import LimitedStore, Limits
 
     def made(json: Any) -> Limits:
-        doubling = seconds(json["doubling_time"]) if "doubling_time" in json else 0
+        doubling = parse_seconds(json["doubling_time"]) if "doubling_time" in json else 0
         return Limits(
             reads_per_s=json.get("read_rate") or None,
             writes_per_s=json.get("write_rate") or None,
@@ -84,13 +84,13 @@ def rated(store: Store, resource: Resource | None) -> Store:
     return LimitedStore(store, resource._made(made))
 
 
-def retried(store: Store, resource: Resource) -> Store:
+def retry_requests(store: Store, resource: Resource) -> Store:
     """Return a store that is asked again as often as a resource of retries says."""
     from tessarr.store.wrappers.retry import RetryingStore
 
     json = resource.to_json(include_defaults=True)
     timing = {
-        "first_delay_s": max(0.0, seconds(json["initial_delay"])),
-        "max_delay_s": max(0.0, seconds(json["max_delay"])),
+        "first_delay_s": max(0.0, parse_seconds(json["initial_delay"])),
+        "max_delay_s": max(0.0, parse_seconds(json["max_delay"])),
     }
     return RetryingStore(store, max_retries=json["max_retries"], **timing)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
 from tessarr.store import LocalStore, MemoryStore, open_store
-from tessarr.tensorstore.json.durations import seconds
+from tessarr.tensorstore.json.durations import parse_seconds
 from tessarr.tensorstore.json.object_members import boolean
-from tessarr.tensorstore.kvstore.kvstore_driver import Driver, quoted
-from tessarr.tensorstore.kvstore.limits import limited, retried
+from tessarr.tensorstore.kvstore.kvstore_driver import Driver, quote_path
+from tessarr.tensorstore.kvstore.limits import limit_concurrency, retry_requests
 from tessarr.tensorstore.kvstore.values import Place
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.context.references import References
 
-__all__ = ["FILE", "MEMORY", "TESSARR", "changes_at_once", "waits_for_disk"]
+__all__ = ["FILE", "MEMORY", "TESSARR", "is_fast_to_write", "waits_for_disk"]
 
 
-def changes_at_once(store: Store) -> bool:
+def is_fast_to_write(store: Store) -> bool:
     """Return whether a small change takes less time than beginning it in another thread."""
     return isinstance(store, (MemoryStore, LocalStore)) and not store.write_concurrency
 
@@ -76,17 +76,17 @@ def _files(resources: References) -> Store:
         durable=of("file_io_sync"),
         reading=of("file_io_mode").get("mode", "default"),
         locking=locking.get("mode", "os"),
-        lock_timeout_s=max(0.0, seconds(locking.get("acquire_timeout", "1m"))),
+        lock_timeout_s=max(0.0, parse_seconds(locking.get("acquire_timeout", "1m"))),
     )
-    store = limited(store, resources.resource("file_io_concurrency"))
+    store = limit_concurrency(store, resources.resource("file_io_concurrency"))
     retries = resources.resource("file_io_retries")
-    return retried(store, retries) if of("file_io_retries")["max_retries"] else store
+    return retry_requests(store, retries) if of("file_io_retries")["max_retries"] else store
 
 
 def _file_url(_: Mapping[str, Any], path: str) -> str:
     if not path.startswith("/"):
         raise ArgumentError(f'file: URIs do not support relative paths: "{path}"')
-    return f"file:///{quoted(path.lstrip('/'), plain='@')}"
+    return f"file:///{quote_path(path.lstrip('/'), plain='@')}"
 
 
 _FILE_RESOURCES: Final = (
@@ -124,7 +124,7 @@ MEMORY: Final = Driver(
     members={"atomic": boolean},
     defaults={"atomic": True},
     kinds={"memory_key_value_store": "memory_key_value_store"},
-    url=lambda _, path: f"memory://{quoted(path)}",
+    url=lambda _, path: f"memory://{quote_path(path)}",
     at_once=inf,
 )
 

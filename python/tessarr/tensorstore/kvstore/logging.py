@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.kvstore.values import Place
 
-__all__ = ["experimental_update_verbose_logging", "parse_tensorstore_flags", "told"]
+__all__ = ["experimental_update_verbose_logging", "log_requests", "parse_tensorstore_flags"]
 
 _FLAG: Final = "--tensorstore_verbose_logging"
 _ONE: Final = re.compile(r"([^=]+)(?:=(-?\d+))?")
@@ -76,15 +76,15 @@ def parse_tensorstore_flags(argv: Sequence[str]) -> None:
             experimental_update_verbose_logging(value if equals else following)
 
 
-def told(place: Place, kind: str) -> Place:
+def log_requests(place: Place, kind: str) -> Place:
     """Return a place that tells what it is asked, if flags say so of its kind; else it itself."""
     if not _levels or _levels.get(kind, _levels.get("all", -1)) < 0:
         return place
-    return place.through(_logged(place.store, kind))
+    return place.through(_wrap_logging(place.store, kind))
 
 
 @lru_cache(maxsize=64)
-def _logged(store: Any, kind: str) -> Store:
+def _wrap_logging(store: Any, kind: str) -> Store:
     import logging
 
     from tessarr.stores import LoggingStore

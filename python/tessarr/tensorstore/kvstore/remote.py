@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.tensorstore.json.object_members import as_json, boolean, text, within
-from tessarr.tensorstore.kvstore.kvstore_driver import Driver, quoted, texts
-from tessarr.tensorstore.kvstore.kvstore_url import apart
-from tessarr.tensorstore.kvstore.limits import at_a_time, limited, rated, retried
+from tessarr.tensorstore.json.object_members import as_json, boolean, member_error, text
+from tessarr.tensorstore.kvstore.kvstore_driver import Driver, quote_path, read_strings
+from tessarr.tensorstore.kvstore.kvstore_url import split_last_name
+from tessarr.tensorstore.kvstore.limits import (
+    concurrency_limit,
+    limit_concurrency,
+    limit_rate,
+    retry_requests,
+)
 from tessarr.tensorstore.kvstore.values import Place, joined
 
 if TYPE_CHECKING:
@@ -39,7 +44,7 @@ def _bucket(kind: str, names: re.Pattern[str]) -> Callable[[Any], str]:
     return read
 
 
-def _opened(
+def _open_remote(
     resources: References, kind: str, url: str, options: dict[str, Any], **settings: Any
 ) -> Place:
     """Return the place of a URL, asked as the resources of its kind say.
@@ -50,12 +55,12 @@ def _opened(
 
     concurrency = resources.resource(f"{kind}_request_concurrency")
     store = FsspecStore.from_url(
-        url, options, concurrency=at_a_time(concurrency), retries=False, **settings
+        url, options, concurrency=concurrency_limit(concurrency), retries=False, **settings
     )
     rate = f"experimental_{kind}_rate_limiter"
-    turned = limited(store, concurrency)
-    timed = rated(turned, resources.resource(rate) if resources.has(rate) else None)
-    return Place(retried(timed, resources.resource(f"{kind}_request_retries")))
+    turned = limit_concurrency(store, concurrency)
+    timed = limit_rate(turned, resources.resource(rate) if resources.has(rate) else None)
+    return Place(retry_requests(timed, resources.resource(f"{kind}_request_retries")))
 
 
 # S3
@@ -85,13 +90,13 @@ def _open_s3(resources: References, given: Mapping[str, Any], *_: Any) -> Place:
         options["requester_pays"] = True
     options |= _credentials(resources, given)
     conditional = given.get("use_conditional_write", True)
-    return _opened(resources, "s3", f"s3://{bucket}", options, conditional_writes=conditional)
+    return _open_remote(resources, "s3", f"s3://{bucket}", options, conditional_writes=conditional)
 
 
 def _s3_url(given: Mapping[str, Any], path: str) -> str:
     if "endpoint" in given:
         raise UnsupportedError("a URL of s3 does not say which endpoint there is")
-    return f"s3://{given['bucket']}/{quoted(path)}"
+    return f"s3://{given['bucket']}/{quote_path(path)}"
 
 
 def _bucket_of(endpoint: str) -> tuple[str, str]:
@@ -159,15 +164,15 @@ _LONGEST_OBJECT: Final = 1024
 
 def _open_gcs(resources: References, given: Mapping[str, Any], *_: Any) -> Place:
     project = resources.resource("gcs_user_project").to_json().get("project_id")
-    from tessarr.tensorstore.kvstore.gcs_credentials import sought
+    from tessarr.tensorstore.kvstore.gcs_credentials import find_credentials
 
     server = os.environ.get("TENSORSTORE_GCS_HTTP_URL")
-    options: dict[str, Any] = {"token": sought()}
+    options: dict[str, Any] = {"token": find_credentials()}
     if project:
         options["requester_pays"] = project
     if server:
         options["endpoint_url"] = server
-    return _opened(resources, "gcs", f"gs://{given['bucket']}", options)
+    return _open_remote(resources, "gcs", f"gs://{given['bucket']}", options)
 
 
 GCS: Final = Driver(
@@ -183,7 +188,7 @@ GCS: Final = Driver(
         "gcs_user_project": "gcs_user_project",
     },
     optional=frozenset({"experimental_gcs_rate_limiter"}),
-    url=lambda given, path: f"gs://{given['bucket']}/{quoted(path)}",
+    url=lambda given, path: f"gs://{given['bucket']}/{quote_path(path)}",
     path=_gcs_path,
 )
 
@@ -199,11 +204,11 @@ def _check_http(found: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
         parts = urlsplit(base)
         host = parts.hostname
     except ValueError as error:
-        raise within("base_url", ArgumentError(str(error))) from None
+        raise member_error("base_url", ArgumentError(str(error))) from None
     if parts.scheme not in {"http", "https"} or not host or parts.fragment:
-        raise within("base_url", ArgumentError(f"Invalid URL: {as_json(base)}"))
+        raise member_error("base_url", ArgumentError(f"Invalid URL: {as_json(base)}"))
     query = f"?{parts.query}" if parts.query else ""
-    kept, whole = apart(parts.path)
+    kept, whole = split_last_name(parts.path)
     if path.startswith("/") and path != "/" and whole not in {"", "/"}:
         raise ArgumentError(
             f"the path {as_json(path)} does not follow {as_json(base)}, which has one"
@@ -224,20 +229,20 @@ def _open_http(resources: References, given: Mapping[str, Any], *_: Any) -> Plac
         pairs = (line.partition(":") for line in given["headers"])
         headers = [(name.strip(), value.strip()) for name, _, value in pairs]
         options["client_kwargs"] = {"headers": headers}
-    found = _opened(resources, "http", url, options, read_only=True)
+    found = _open_remote(resources, "http", url, options, read_only=True)
     return Place(found.store, rooted=True, only_reads=True)
 
 
 def _http_url(given: Mapping[str, Any], path: str) -> str:
     origin, mark, query = given["base_url"].partition("?")
     slash = "" if not path or path.startswith("/") else "/"
-    return f"{origin}{slash}{quoted(path)}{mark}{query}"
+    return f"{origin}{slash}{quote_path(path)}{mark}{query}"
 
 
 HTTP: Final = Driver(
     name="http",
     open=_open_http,
-    members={"base_url": text, "headers": texts},
+    members={"base_url": text, "headers": read_strings},
     needs=("base_url",),
     defaults={"headers": []},
     kinds={

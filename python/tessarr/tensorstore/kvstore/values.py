@@ -13,7 +13,7 @@ from tessarr._engine import (
     joined,
     text_of,
 )
-from tessarr.tensorstore.json.pickling import kept, pickled, restore
+from tessarr.tensorstore.json.pickling import copy_attributes, reduce_object, restore_object
 
 __all__ = [
     "KeyRange",
@@ -110,16 +110,16 @@ class KeyRange:
         return made
 
     def __copy__(self) -> Self:
-        return kept(self.copy(), self)
+        return copy_attributes(self.copy(), self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return kept(self.copy(), self, memo)
+        return copy_attributes(self.copy(), self, memo)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return pickled(self, KeyRange, self._min, self._max)
+        return reduce_object(self, KeyRange, self._min, self._max)
 
     def __setstate__(self, state: Any) -> None:
-        restore(self, KeyRange, state)
+        restore_object(self, KeyRange, state)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, KeyRange):

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.store import LocalStore
 from tessarr.tensorstore.json.object_members import one_of
-from tessarr.tensorstore.kvstore.kvstore_driver import Based, Driver, missing, quoted
+from tessarr.tensorstore.kvstore.kvstore_driver import (
+    BaseMembers,
+    Driver,
+    missing_member,
+    quote_path,
+)
 from tessarr.tensorstore.kvstore.values import Place
 
 if TYPE_CHECKING:
@@ -21,7 +26,7 @@ _METHODS: Final = {"store": 0, "deflate": 8, "zstd": 93, "xz": 95}
 
 def _take(json: dict[str, Any]) -> list[Any]:
     if "base" not in json:
-        raise missing("base", "object")
+        raise missing_member("base", "object")
     return [json.pop("base")]
 
 
@@ -48,6 +53,6 @@ ZIP: Final = Driver(
     members={"compression": one_of(*_METHODS)},
     defaults={"compression": "deflate"},
     kinds={"cache_pool": "cache_pool", "data_copy_concurrency": "data_copy_concurrency"},
-    url=lambda _, path: f"zip:{quoted(path)}",
-    based=Based(_take, _give),
+    url=lambda _, path: f"zip:{quote_path(path)}",
+    based=BaseMembers(_take, _give),
 )

@@ -17,9 +17,15 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.layout_constraints import LayoutConstraints
     from tessarr.types import Shape
 
-__all__ = ["Asked", "alike", "apart", "check_codec_chunk", "choose"]
+__all__ = [
+    "ChunkConstraints",
+    "check_codec_chunk",
+    "choose_chunk_shapes",
+    "separate_chunks",
+    "unified_chunks",
+]
 
-Asked: TypeAlias = "tuple[GridConstraints, GridConstraints | None]"
+ChunkConstraints: TypeAlias = "tuple[GridConstraints, GridConstraints | None]"
 """What is asked of chunks that are written, and of those that are read; None: they are the same."""
 
 
@@ -36,13 +42,13 @@ def check_codec_chunk(layout: LayoutConstraints) -> None:
         raise ArgumentError("codec_chunk: a constraint on its shape is not supported")
 
 
-def apart(layout: LayoutConstraints) -> Asked:
+def separate_chunks(layout: LayoutConstraints) -> ChunkConstraints:
     """Return what is asked of chunks of which those that are read may be parts of those written."""
     write, read, _ = layout.grids
     return write, read
 
 
-def alike(layout: LayoutConstraints, *, read_first: bool = True) -> Asked:
+def unified_chunks(layout: LayoutConstraints, *, read_first: bool = True) -> ChunkConstraints:
     """Return what is asked of chunks that are read and written alike.
 
     Parameters
@@ -62,7 +68,7 @@ def alike(layout: LayoutConstraints, *, read_first: bool = True) -> Asked:
     return found, None
 
 
-def choose(asked: Asked, extent: View, rank: int) -> tuple[Shape, Shape]:
+def choose_chunk_shapes(asked: ChunkConstraints, extent: View, rank: int) -> tuple[Shape, Shape]:
     """Return the shapes of read and of write chunks.
 
     Parameters
@@ -89,7 +95,7 @@ def choose(asked: Asked, extent: View, rank: int) -> tuple[Shape, Shape]:
     >>> from tessarr.index_space import View
     >>> from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
     >>> layout = ChunkLayout(read_chunk_shape=[64, 64])._constraints
-    >>> choose(apart(layout), View.of_array((400, 400), None, ()), 2)
+    >>> choose_chunk_shapes(separate_chunks(layout), View.of_array((400, 400), None, ()), 2)
     ((64, 64), (384, 384))
     """
     write, read = asked

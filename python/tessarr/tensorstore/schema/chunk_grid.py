@@ -9,33 +9,33 @@ from tessarr.errors import ArgumentError
 from tessarr.index_space import INFINITE
 from tessarr.tensorstore.json.format_json import ordered, shown
 from tessarr.tensorstore.json.integers import check_integers
-from tessarr.tensorstore.json.keywords import tells
+from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import (
     as_float,
     as_integer,
-    beside_json,
-    given,
+    drop_absent,
     integer,
-    members_of,
-    nothing_else,
+    json_conflict,
+    read_object,
+    refuse_unknown,
 )
-from tessarr.tensorstore.json.pickling import pickled, restore
+from tessarr.tensorstore.json.pickling import reduce_object, restore_object
 from tessarr.tensorstore.schema.constraint import (
     SOFT,
+    Constraint,
     Row,
-    Wish,
-    as_soft,
+    add_row_json,
     check_keywords,
-    hard_wishes,
-    if_hard,
-    merged,
-    merged_rows,
-    row_of,
-    soft_wishes,
-    state,
-    told,
-    value_of,
-    values_of,
+    drop_empty_row,
+    get_value,
+    get_values,
+    hard_only,
+    hard_only_row,
+    merge_constraints,
+    merge_rows,
+    read_row,
+    soften,
+    soften_row,
 )
 from tessarr.types import JSONObject
 
@@ -55,21 +55,21 @@ LONGEST: Final = INFINITE - 1
 _new: Final = object.__new__
 
 
-def _length(value: Any) -> Wish | None:
+def _length(value: Any) -> Constraint | None:
     """Read a chunk length: 0 leaves it open, -1 asks for the whole extent, which is never hard."""
     number = as_integer(value)
     if not -1 <= number <= LONGEST:
         raise ValueError
-    return None if number == 0 else Wish(number, number != -1)
+    return None if number == 0 else Constraint(number, number != -1)
 
 
-def _ratio(value: Any) -> Wish | None:
+def _ratio(value: Any) -> Constraint | None:
     if isinstance(value, bool):
         raise TypeError
     number = as_float(value, "aspect_ratio")
     if not 0 <= number < float("inf"):
         raise ValueError
-    return Wish(number, True) if number else None
+    return Constraint(number, True) if number else None
 
 
 class GridConstraints(NamedTuple):
@@ -87,7 +87,7 @@ class GridConstraints(NamedTuple):
 
     lengths: Row = ()
     ratios: Row = ()
-    elements: Wish | None = None
+    elements: Constraint | None = None
 
     @property
     def rank(self) -> int:
@@ -110,9 +110,9 @@ class GridConstraints(NamedTuple):
         if mine != others and -1 not in {mine, others}:
             raise ArgumentError(f"{what}: rank {others} does not match the rank {mine}")
         return GridConstraints(
-            merged_rows(self.lengths, other.lengths, f"{what}: shape"),
-            merged_rows(self.ratios, other.ratios, f"{what}: aspect_ratio"),
-            merged(self.elements, other.elements, f"{what}: elements"),
+            merge_rows(self.lengths, other.lengths, f"{what}: shape"),
+            merge_rows(self.ratios, other.ratios, f"{what}: aspect_ratio"),
+            merge_constraints(self.elements, other.elements, f"{what}: elements"),
         )
 
     def each(self, lengths: Callable[[Row], Row], ratios: Callable[[Row], Row]) -> GridConstraints:
@@ -121,23 +121,23 @@ class GridConstraints(NamedTuple):
 
     def hard(self) -> GridConstraints:
         """Return the hard constraints alone."""
-        made = self.each(hard_wishes, hard_wishes)
-        return GridConstraints(made.lengths, made.ratios, if_hard(self.elements))
+        made = self.each(hard_only_row, hard_only_row)
+        return GridConstraints(made.lengths, made.ratios, hard_only(self.elements))
 
     def soft(self) -> GridConstraints:
         """Return all as soft constraints."""
-        made = self.each(soft_wishes, soft_wishes)
-        return GridConstraints(made.lengths, made.ratios, as_soft(self.elements))
+        made = self.each(soften_row, soften_row)
+        return GridConstraints(made.lengths, made.ratios, soften(self.elements))
 
-    def key(self) -> tuple[Row, Row, Wish | None]:
+    def key(self) -> tuple[Row, Row, Constraint | None]:
         """Return what is the same of constraints that are."""
-        return told(self.lengths), told(self.ratios), self.elements
+        return drop_empty_row(self.lengths), drop_empty_row(self.ratios), self.elements
 
     def to_json(self) -> JSONObject:
         """Return the constraints as JSON."""
         result: JSONObject = {}
-        state(result, "shape", self.lengths)
-        state(result, "aspect_ratio", self.ratios)
+        add_row_json(result, "shape", self.lengths)
+        add_row_json(result, "aspect_ratio", self.ratios)
         if self.elements is not None:
             result["elements" + ("" if self.elements.hard else SOFT)] = self.elements.value
         return result
@@ -158,10 +158,10 @@ def single(name: str, value: Any, hard: bool) -> GridConstraints:
     if value is None:
         return NOTHING
     if name == "shape":
-        return GridConstraints(lengths=row_of(value, hard, _length, name))
+        return GridConstraints(lengths=read_row(value, hard, _length, name))
     if name == "aspect_ratio":
-        return GridConstraints(ratios=row_of(value, hard, _ratio, name))
-    return GridConstraints(elements=Wish(integer(0, LONGEST)(value, "elements"), hard))
+        return GridConstraints(ratios=read_row(value, hard, _ratio, name))
+    return GridConstraints(elements=Constraint(integer(0, LONGEST)(value, "elements"), hard))
 
 
 class GridMembers(TypedDict, total=False):
@@ -214,19 +214,19 @@ class Grid:
     _constraints: GridConstraints
     _rank: int
 
-    @tells(GridKeywords)
+    @with_signature(GridKeywords)
     def __init__(self, json: Any = ..., **parts: Unpack[GridKeywords]) -> None:
         self._constraints, self._rank = NOTHING, -1
         if json is ...:
             self.update(**parts)
         elif parts:
-            raise beside_json(parts)
+            raise json_conflict(parts)
         elif isinstance(json, Grid):
             self._take(json)
         else:
             check_integers(json)
-            members = members_of(json, "a grid")
-            nothing_else({name: 0 for name in members if name not in GridMembers.__annotations__})
+            members = read_object(json, "a grid")
+            refuse_unknown({name: 0 for name in members if name not in GridMembers.__annotations__})
             self._add({name: value for name, value in members.items() if value is not None})
 
     @classmethod
@@ -237,7 +237,7 @@ class Grid:
         made._rank = constraints.rank if rank < 0 else rank
         return made
 
-    @tells(GridKeywords)
+    @with_signature(GridKeywords)
     def update(self, **parts: Unpack[GridKeywords]) -> None:
         """Add constraints; nothing is changed if one contradicts what is there.
 
@@ -259,7 +259,7 @@ class Grid:
         >>> grid.shape, grid.shape_soft_constraint
         ((None, 5), (10, None))
         """
-        stated = given(parts, GridKeywords)
+        stated = drop_absent(parts, GridKeywords)
         check_keywords(stated)
         if "rank" in stated:
             stated["rank"] = int(stated["rank"])  # True is 1, but not in JSON
@@ -315,7 +315,7 @@ class Grid:
         >>> ts.ChunkLayout.Grid(shape=[10, None]).shape
         (10, None)
         """
-        return values_of(self._constraints.lengths, self._rank, hard=True)
+        return get_values(self._constraints.lengths, self._rank, hard=True)
 
     @property
     def shape_soft_constraint(self) -> tuple[int | None, ...] | None:
@@ -327,7 +327,7 @@ class Grid:
         >>> ts.ChunkLayout.Grid(shape_soft_constraint=[10, None]).shape_soft_constraint
         (10, None)
         """
-        return values_of(self._constraints.lengths, self._rank, hard=False)
+        return get_values(self._constraints.lengths, self._rank, hard=False)
 
     @property
     def aspect_ratio(self) -> tuple[float | None, ...] | None:
@@ -339,7 +339,7 @@ class Grid:
         >>> ts.ChunkLayout.Grid(aspect_ratio=[1, 2]).aspect_ratio
         (1.0, 2.0)
         """
-        return values_of(self._constraints.ratios, self._rank, hard=True)
+        return get_values(self._constraints.ratios, self._rank, hard=True)
 
     @property
     def aspect_ratio_soft_constraint(self) -> tuple[float | None, ...] | None:
@@ -351,7 +351,7 @@ class Grid:
         >>> ts.ChunkLayout.Grid(aspect_ratio_soft_constraint=[1, 2]).aspect_ratio_soft_constraint
         (1.0, 2.0)
         """
-        return values_of(self._constraints.ratios, self._rank, hard=False)
+        return get_values(self._constraints.ratios, self._rank, hard=False)
 
     @property
     def elements(self) -> int | None:
@@ -363,7 +363,7 @@ class Grid:
         >>> ts.ChunkLayout.Grid(elements=1000).elements
         1000
         """
-        found: int | None = value_of(self._constraints.elements, hard=True)
+        found: int | None = get_value(self._constraints.elements, hard=True)
         return found
 
     @property
@@ -376,7 +376,7 @@ class Grid:
         >>> ts.ChunkLayout.Grid(elements_soft_constraint=1000).elements_soft_constraint
         1000
         """
-        found: int | None = value_of(self._constraints.elements, hard=False)
+        found: int | None = get_value(self._constraints.elements, hard=False)
         return found
 
     def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002 (as TensorStore has it)
@@ -400,11 +400,11 @@ class Grid:
         return shown("ChunkLayout.Grid", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        new, given, *derived = pickled(self, Grid, self.to_json())
-        return new, given, (self._rank, *derived)
+        new, arguments, *derived = reduce_object(self, Grid, self.to_json())
+        return new, arguments, (self._rank, *derived)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         rank, *derived = state
         for one in derived:
-            restore(self, Grid, one)
+            restore_object(self, Grid, one)
         self._rank = rank

@@ -13,28 +13,28 @@ from tessarr.errors import ArgumentError
 from tessarr.index_space import INFINITE, Dim, IndexDomain
 from tessarr.tensorstore.json.format_json import ordered, shown
 from tessarr.tensorstore.json.integers import check_integers
-from tessarr.tensorstore.json.keywords import tells
+from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import (
     as_flag,
     as_integer,
-    beside_json,
     check_known,
     integer,
+    json_conflict,
     lengths,
-    members_of,
-    nothing_else,
+    read_object,
+    refuse_unknown,
 )
-from tessarr.tensorstore.json.pickling import pickled, restore
+from tessarr.tensorstore.json.pickling import reduce_object, restore_object
 from tessarr.tensorstore.schema.chunk_grid import NOTHING, Grid, GridConstraints, single
 from tessarr.tensorstore.schema.chunk_keywords import LayoutKeywords, LayoutMembers
 from tessarr.tensorstore.schema.constraint import (
     SOFT,
-    Wish,
+    Constraint,
     check_keywords,
-    hard_row,
-    row_of,
-    value_of,
-    values_of,
+    get_value,
+    get_values,
+    read_row,
+    row_of_values,
 )
 from tessarr.tensorstore.schema.layout_constraints import (
     NO_LAYOUT,
@@ -87,7 +87,7 @@ class ChunkLayout:
 
     Grid: TypeAlias = Grid
 
-    @tells(LayoutKeywords)
+    @with_signature(LayoutKeywords)
     def __init__(
         self, json: Any = ..., *, finalize: bool | None = None, **parts: Unpack[LayoutKeywords]
     ) -> None:
@@ -98,7 +98,7 @@ class ChunkLayout:
             if finalize is not None:
                 self.update(finalize=finalize)
         elif parts or finalize is not None:
-            raise beside_json({**parts, "finalize": finalize})
+            raise json_conflict({**parts, "finalize": finalize})
         elif isinstance(json, ChunkLayout):
             self._constraints = json._constraints
         else:
@@ -111,7 +111,7 @@ class ChunkLayout:
         made._constraints = constraints
         return made
 
-    @tells(LayoutKeywords)
+    @with_signature(LayoutKeywords)
     def update(self, *, finalize: bool = False, **parts: Unpack[LayoutKeywords]) -> None:
         """Add constraints; nothing is changed if one contradicts what is there.
 
@@ -151,7 +151,7 @@ class ChunkLayout:
                 value = int(value)  # True is 1, but not in JSON
             if name != "rank" or value != -1:
                 made = _with(made, {name: value})
-        self._constraints = _final(made) if as_flag(finalize, "finalize") else made
+        self._constraints = _finalize(made) if as_flag(finalize, "finalize") else made
 
     @property
     def rank(self) -> int:
@@ -177,7 +177,7 @@ class ChunkLayout:
         >>> ts.ChunkLayout(inner_order=[1, 0]).inner_order
         (1, 0)
         """
-        found: tuple[int, ...] | None = value_of(self._constraints.order, hard=True)
+        found: tuple[int, ...] | None = get_value(self._constraints.order, hard=True)
         return found
 
     @property
@@ -190,7 +190,7 @@ class ChunkLayout:
         >>> ts.ChunkLayout(inner_order_soft_constraint=[1, 0]).inner_order_soft_constraint
         (1, 0)
         """
-        found: tuple[int, ...] | None = value_of(self._constraints.order, hard=False)
+        found: tuple[int, ...] | None = get_value(self._constraints.order, hard=False)
         return found
 
     @property
@@ -203,7 +203,7 @@ class ChunkLayout:
         >>> ts.ChunkLayout(grid_origin=[None, 5]).grid_origin
         (None, 5)
         """
-        return values_of(self._constraints.origin, self._constraints.rank, hard=True)
+        return get_values(self._constraints.origin, self._constraints.rank, hard=True)
 
     @property
     def grid_origin_soft_constraint(self) -> tuple[int | None, ...] | None:
@@ -215,7 +215,7 @@ class ChunkLayout:
         >>> ts.ChunkLayout(grid_origin_soft_constraint=[None, 5]).grid_origin_soft_constraint
         (None, 5)
         """
-        return values_of(self._constraints.origin, self._constraints.rank, hard=False)
+        return get_values(self._constraints.origin, self._constraints.rank, hard=False)
 
     @property
     def write_chunk(self) -> Grid:
@@ -317,16 +317,16 @@ class ChunkLayout:
         return shown("ChunkLayout", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return pickled(self, ChunkLayout, self.to_json())
+        return reduce_object(self, ChunkLayout, self.to_json())
 
     def __setstate__(self, state: Any) -> None:
-        restore(self, ChunkLayout, state)
+        restore_object(self, ChunkLayout, state)
 
 
 def _parsed(json: Any) -> LayoutConstraints:
     check_integers(json)
-    members = members_of(json, "a chunk layout")
-    nothing_else({name: 0 for name in members if name not in _MEMBERS})
+    members = read_object(json, "a chunk layout")
+    refuse_unknown({name: 0 for name in members if name not in _MEMBERS})
     absent = [name for name, value in members.items() if value is None]
     if absent:
         raise ArgumentError(f"{absent[0]}: null is not a constraint")
@@ -351,10 +351,13 @@ def _stated(given: dict[str, Any]) -> Iterator[tuple[str, LayoutConstraints]]:
             axes = lengths(0)(given.pop(key), "inner_order")
             if sorted(axes) != list(range(len(axes))):
                 raise ArgumentError(f"inner_order: {list(axes)} is not a permutation")
-            yield "inner_order", LayoutConstraints(len(axes), Wish(axes, key == "inner_order"))
+            yield (
+                "inner_order",
+                LayoutConstraints(len(axes), Constraint(axes, key == "inner_order")),
+            )
     for key in ("grid_origin", "grid_origin" + SOFT):
         if key in given:
-            row = row_of(given.pop(key), key == "grid_origin", _origin, key)
+            row = read_row(given.pop(key), key == "grid_origin", _origin, key)
             yield key, LayoutConstraints(len(row), origin=row)
     for prefix in _PREFIXES:
         yield from _stated_grids(prefix, given)
@@ -390,14 +393,14 @@ def _is_flat(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and not value
 
 
-def _origin(value: Any) -> Wish:
+def _origin(value: Any) -> Constraint:
     number = as_integer(value)
     if not -INFINITE < number < INFINITE:
         raise ValueError
-    return Wish(number, True)
+    return Constraint(number, True)
 
 
-def _final(layout: LayoutConstraints) -> LayoutConstraints:
+def _finalize(layout: LayoutConstraints) -> LayoutConstraints:
     """Return what is settled alone: hard shapes, where those of read chunks are complete."""
     if layout.rank < 0:
         raise ArgumentError("a final chunk layout has a rank")
@@ -411,11 +414,13 @@ def _final(layout: LayoutConstraints) -> LayoutConstraints:
             raise ArgumentError(
                 f"write_chunk {outer} is not a multiple of read_chunk {inner} in dimension {k}"
             )
-    outers, inners, blocks = (GridConstraints(hard_row(found)) for found in (write, read, codec))
+    outers, inners, blocks = (
+        GridConstraints(row_of_values(found)) for found in (write, read, codec)
+    )
     return LayoutConstraints(layout.rank, layout.order, layout.origin, (outers, inners, blocks))
 
 
 def _lengths(layout: LayoutConstraints, usage: int) -> list[int]:
     """Return the hard constraints on the shape of chunks; 0 where there is none."""
-    found = values_of(layout.grids[usage].lengths, layout.rank, hard=True) or ()
+    found = get_values(layout.grids[usage].lengths, layout.rank, hard=True) or ()
     return [length or 0 for length in found]

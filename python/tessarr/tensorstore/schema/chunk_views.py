@@ -10,15 +10,15 @@ from tessarr.errors import ArgumentError
 from tessarr.index_space import INFINITE, IndexTransform, View
 from tessarr.tensorstore.schema import propagate
 from tessarr.tensorstore.schema.chunk_grid import LONGEST
-from tessarr.tensorstore.schema.constraint import Row, Wish
-from tessarr.tensorstore.schema.layout_constraints import Found, LayoutConstraints
+from tessarr.tensorstore.schema.constraint import Constraint, Row
+from tessarr.tensorstore.schema.layout_constraints import LayoutConstraints, LayoutRows
 
-__all__ = ["layout_before", "layout_through"]
+__all__ = ["propagate_layout", "propagate_layout_back"]
 
 Change = Callable[[Any, int, int], Any]
 
 
-def layout_through(layout: LayoutConstraints, transform: IndexTransform) -> LayoutConstraints:
+def propagate_layout(layout: LayoutConstraints, transform: IndexTransform) -> LayoutConstraints:
     """Return the constraints of a view of what a layout is of, found when they are looked at.
 
     Raises
@@ -34,15 +34,17 @@ def layout_through(layout: LayoutConstraints, transform: IndexTransform) -> Layo
     return LayoutConstraints.later(view.rank, partial(_along, layout, view))
 
 
-def _along(layout: LayoutConstraints, view: View) -> Found:
+def _along(layout: LayoutConstraints, view: View) -> LayoutRows:
     order = layout.order
     if order is not None and (moved := view.ordered(order.value)) != order.value:
-        order = Wish(moved, order.hard)
+        order = Constraint(moved, order.hard)
     origin, grids = view.carried(layout.origin, layout.grids)
     return order, origin, grids
 
 
-def layout_before(layout: LayoutConstraints, transform: IndexTransform) -> LayoutConstraints:
+def propagate_layout_back(
+    layout: LayoutConstraints, transform: IndexTransform
+) -> LayoutConstraints:
     """Return the constraints of what is viewed, where a layout is that of the view.
 
     Raises
@@ -58,17 +60,17 @@ def layout_before(layout: LayoutConstraints, transform: IndexTransform) -> Layou
     def row(wishes: Row, change: Change) -> Row:
         if not wishes:
             return ()
-        return propagate.carried_back(
+        return propagate.propagate_values_back(
             wishes,
             transform,
-            lambda wish, *by: Wish(change(wish.value, *by), wish.hard),
+            lambda wish, *by: Constraint(change(wish.value, *by), wish.hard),
             lambda wish: wish.hard,
             "chunk_layout",
         )
 
     return layout.with_rows(
         transform.output_rank,
-        lambda order: propagate.order_before(order, transform),
+        lambda order: propagate.propagate_order_back(order, transform),
         lambda wishes: row(wishes, _origin_before),
         lambda grid: grid.each(
             lambda wishes: row(wishes, _length_before), lambda wishes: row(wishes, _ratio_before)

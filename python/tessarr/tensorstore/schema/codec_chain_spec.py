@@ -22,11 +22,11 @@ from tessarr.tensorstore.json.parse import (
     boolean,
     choice,
     integer,
-    items,
     lengths,
-    members_of,
-    nothing_else,
-    plain,
+    normalize_json,
+    read_items,
+    read_object,
+    refuse_unknown,
 )
 from tessarr.types import JSONObject, Shape
 
@@ -34,10 +34,10 @@ __all__ = [
     "INDEX",
     "MAX_TYPESIZE",
     "SHARDING",
-    "Chain",
-    "Part",
-    "merged_chains",
-    "whole_configuration",
+    "ChainSpec",
+    "CodecEntry",
+    "complete_configuration",
+    "merge_chains",
 ]
 
 SHARDING: Final = "sharding_indexed"
@@ -49,7 +49,7 @@ Layout: TypeAlias = "tuple[Shape | None, Shape | None]"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CodecEntry:
     """One codec, with those of its options that are settled.
 
     Parameters
@@ -59,7 +59,7 @@ class Part:
     kind : {"array_array", "array_bytes", "bytes_bytes"}
         What it makes of what.
     options : mapping
-        Members of its configuration. Chains in it are `Chain`.
+        Members of its configuration. Chains in it are `ChainSpec`.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Part:
     options: Mapping[str, Any]
 
     @classmethod
-    def read(cls, value: Any, what: str, depth: int = 0) -> Part:
+    def read(cls, value: Any, what: str, depth: int = 0) -> CodecEntry:
         """Return the codec that JSON states: a name, or an object.
 
         Raises
@@ -75,45 +75,45 @@ class Part:
         ArgumentError
             If it is none.
         """
-        members = {"name": value} if isinstance(value, str) else members_of(value, what)
+        members = {"name": value} if isinstance(value, str) else read_object(value, what)
         name = members.pop("name", None)
         if not isinstance(name, str):
             raise ArgumentError(f"{what}/name: {safe_repr(name)} is not the name of a codec")
-        configuration = members_of(members.pop("configuration", {}), f"{what}/configuration")
-        nothing_else(members, what)
+        configuration = read_object(members.pop("configuration", {}), f"{what}/configuration")
+        refuse_unknown(members, what)
         known = find_codec(name)
         if known is None or known.kind == "ignored":
             raise ArgumentError(f"{what}: there is no codec {safe_repr(name)}")
         at = f"{what}/configuration"
         readers = _OPTIONS.get(name)
         if readers is None:
-            given = plain(configuration, at)
+            given = normalize_json(configuration, at)
             if given:
-                whole_configuration(name, given)
+                complete_configuration(name, given)
             return cls(name, known.kind, given)
         options: dict[str, Any] = {}
         for option, read in readers.items():
             if option in configuration:
                 value = configuration.pop(option)
                 if read is _chain:
-                    options[option] = Chain.read(value, f"{at}/{option}", depth + 1)
+                    options[option] = ChainSpec.read(value, f"{at}/{option}", depth + 1)
                 else:
                     options[option] = read(value, f"{at}/{option}")
-        nothing_else(configuration, at)
+        refuse_unknown(configuration, at)
         if name == "transpose" and "order" not in options:
             raise ArgumentError(f"{at}: transpose has no order")
         return cls(name, known.kind, options)
 
     @property
-    def subchunks(self) -> Chain | None:
+    def subchunks(self) -> ChainSpec | None:
         """The codecs of subchunks, of a sharding codec for which they are not open."""
         found = self.options.get("codecs")
-        return found if isinstance(found, Chain) else None
+        return found if isinstance(found, ChainSpec) else None
 
     def to_json(self) -> JSONObject:
         """Return the codec as JSON, without the size of elements where nothing is shuffled."""
         configuration = {
-            option: value.to_json() if isinstance(value, Chain) else _listed(value)
+            option: value.to_json() if isinstance(value, ChainSpec) else _listed(value)
             for option, value in self.options.items()
         }
         if configuration.get("shuffle") == "noshuffle":
@@ -121,7 +121,7 @@ class Part:
         stated: JSONObject = {"name": self.name}
         return {**stated, "configuration": configuration} if configuration else stated
 
-    def merged(self, other: Part, *, strict: bool) -> Part:
+    def merged(self, other: CodecEntry, *, strict: bool) -> CodecEntry:
         """Return both together.
 
         Raises
@@ -136,10 +136,10 @@ class Part:
             old = options.get(option)
             if old is None:
                 options[option] = value
-            elif isinstance(old, Chain):
+            elif isinstance(old, ChainSpec):
                 options[option] = old.merged(value, strict=strict)
             else:
-                options[option] = _merged_option(self.name, option, old, value)
+                options[option] = _merge_option(self.name, option, old, value)
         return replace(self, options=options)
 
     def axes(self, rank: int) -> Shape:
@@ -162,7 +162,7 @@ def _listed(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _merged_option(name: str, option: str, old: Any, new: Any) -> Any:
+def _merge_option(name: str, option: str, old: Any, new: Any) -> Any:
     if old == new and type(old) is type(new):
         return old
     if name == "transpose":
@@ -178,22 +178,22 @@ def _merged_option(name: str, option: str, old: Any, new: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ChainSpec:
     """A chain of codecs that may be partly open.
 
     Examples
     --------
-    >>> one = Chain.read(["gzip"])
-    >>> one.merged(Chain.read([{"name": "gzip", "configuration": {"level": 3}}])).to_json()
+    >>> one = ChainSpec.read(["gzip"])
+    >>> one.merged(ChainSpec.read([{"name": "gzip", "configuration": {"level": 3}}])).to_json()
     [{'name': 'gzip', 'configuration': {'level': 3}}]
     """
 
-    array_array: tuple[Part, ...] = ()
-    array_bytes: Part | None = None
-    bytes_bytes: tuple[Part, ...] = ()
+    array_array: tuple[CodecEntry, ...] = ()
+    array_bytes: CodecEntry | None = None
+    bytes_bytes: tuple[CodecEntry, ...] = ()
 
     @classmethod
-    def read(cls, value: Any, what: str = "codecs", depth: int = 0) -> Chain:
+    def read(cls, value: Any, what: str = "codecs", depth: int = 0) -> ChainSpec:
         """Return the chain that JSON states.
 
         Raises
@@ -205,7 +205,7 @@ class Chain:
             raise ArgumentError(f"{what}: {safe_repr(value)} is not a list of codecs")
         if depth > _MAX_SHARDING:
             raise ArgumentError(f"{what}: more than {_MAX_SHARDING} levels of shards")
-        parts = [Part.read(item, f"{what}/{k}", depth) for k, item in enumerate(value)]
+        parts = [CodecEntry.read(item, f"{what}/{k}", depth) for k, item in enumerate(value)]
         kinds = [part.kind for part in parts]
         arrays = next((k for k, kind in enumerate(kinds) if kind != "array_array"), len(kinds))
         rest = arrays + (kinds[arrays : arrays + 1] == ["array_bytes"])
@@ -216,7 +216,7 @@ class Chain:
         return cls(tuple(parts[:arrays]), serializer, tuple(parts[rest:]))
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[CodecEntry, ...]:
         """The codecs, in their order."""
         middle = () if self.array_bytes is None else (self.array_bytes,)
         return (*self.array_array, *middle, *self.bytes_bytes)
@@ -233,7 +233,7 @@ class Chain:
         inner = self.array_bytes.subchunks
         return 1 + (0 if inner is None else inner.height)
 
-    def merged(self, other: Chain, *, strict: bool = False) -> Chain:
+    def merged(self, other: ChainSpec, *, strict: bool = False) -> ChainSpec:
         """Return both together.
 
         Raises
@@ -246,15 +246,15 @@ class Chain:
             if not outer.array_array and not outer.bytes_bytes and outer.array_bytes is not None:
                 return replace(outer, array_bytes=_with_inner(outer.array_bytes, inner))
         middle = self.array_bytes
-        arrays = _merged_parts(self.array_array, other.array_array, "array to array", strict)
+        arrays = _merge_entries(self.array_array, other.array_array, "array to array", strict)
         if other.array_bytes is not None:
             middle = (
                 other.array_bytes
                 if middle is None
                 else middle.merged(other.array_bytes, strict=strict)
             )
-        rest = _merged_parts(self.bytes_bytes, other.bytes_bytes, "bytes to bytes", strict)
-        return Chain(arrays, middle, rest)
+        rest = _merge_entries(self.bytes_bytes, other.bytes_bytes, "bytes to bytes", strict)
+        return ChainSpec(arrays, middle, rest)
 
     def layout(self, rank: int, shape: Shape | None) -> Layout:
         """Return what is known of the layout of chunks of a shape, which may be open.
@@ -276,7 +276,7 @@ class Chain:
             if part.name == "transpose":
                 axes = part.axes(rank)
                 order = None if order is None else tuple(axes[axis] for axis in order)
-                read = None if read is None else _undone(axes, read)
+                read = None if read is None else _undo_order(axes, read)
             elif part.name not in _SAME_SHAPE:
                 order = read = None
         return order, read
@@ -292,20 +292,22 @@ class Chain:
         inner = self.array_bytes.subchunks
         return (None, None) if inner is None else inner.layout(rank, part)
 
-    def sharded(self, part: Shape) -> Chain:
+    def sharded(self, part: Shape) -> ChainSpec:
         """Return the chain of shards with subchunks of a shape, which are encoded by this one."""
         options: dict[str, Any] = {"chunk_shape": part}
-        if self != Chain():
+        if self != ChainSpec():
             options["codecs"] = self
-        return Chain((), Part(SHARDING, "array_bytes", options), ())
+        return ChainSpec((), CodecEntry(SHARDING, "array_bytes", options), ())
 
-    def stated(self) -> Chain:
+    def stated(self) -> ChainSpec:
         """Return the chain with what it means in a stored document that an option is left out."""
         middle = self.array_bytes
         if middle is not None and middle.name == SHARDING:
             options = {"index_location": "end", **middle.options}
             options |= {
-                name: chain.stated() for name, chain in options.items() if isinstance(chain, Chain)
+                name: chain.stated()
+                for name, chain in options.items()
+                if isinstance(chain, ChainSpec)
             }
             middle = replace(middle, options=options)
         rest = (
@@ -314,26 +316,28 @@ class Chain:
             else part
             for part in self.bytes_bytes
         )
-        return Chain(self.array_array, middle, tuple(rest))
+        return ChainSpec(self.array_array, middle, tuple(rest))
 
 
-def merged_chains(old: Chain | None, new: Chain | None, *, strict: bool = False) -> Chain | None:
+def merge_chains(
+    old: ChainSpec | None, new: ChainSpec | None, *, strict: bool = False
+) -> ChainSpec | None:
     """Return two chains together, of which each may be open as a whole."""
     if old is None or new is None:
         return old or new
     return old.merged(new, strict=strict)
 
 
-def _with_inner(sharding: Part, inner: Chain) -> Part:
+def _with_inner(sharding: CodecEntry, inner: ChainSpec) -> CodecEntry:
     old = sharding.subchunks
     chain = inner if old is None else old.merged(inner)
     return replace(sharding, options={**sharding.options, "codecs": chain})
 
 
-def _merged_parts(
-    old: Sequence[Part], new: Sequence[Part], what: str, strict: bool
-) -> tuple[Part, ...]:
-    extra: tuple[Part, ...] = ()
+def _merge_entries(
+    old: Sequence[CodecEntry], new: Sequence[CodecEntry], what: str, strict: bool
+) -> tuple[CodecEntry, ...]:
+    extra: tuple[CodecEntry, ...] = ()
     if not strict and what.startswith("array") and abs(len(old) - len(new)) == 1:
         longer = old if len(old) > len(new) else new
         if longer[-1].name == "transpose":
@@ -345,13 +349,13 @@ def _merged_parts(
     return (*(one.merged(other, strict=strict) for one, other in both), *extra)
 
 
-def _undone(axes: Sequence[int], lengths: Sequence[int]) -> Shape:
+def _undo_order(axes: Sequence[int], lengths: Sequence[int]) -> Shape:
     """Return what lengths after a transposition are before it."""
     by_axis = dict(zip(axes, lengths, strict=True))
     return tuple(by_axis[axis] for axis in range(len(axes)))
 
 
-def whole_configuration(name: str, options: Mapping[str, Any]) -> JSONObject:
+def complete_configuration(name: str, options: Mapping[str, Any]) -> JSONObject:
     """Return the whole configuration of a codec of which some options are given.
 
     Raises
@@ -371,14 +375,14 @@ def _order(value: Any, what: str) -> Any:
     if value in ("C", "F"):
         return value
     read = integer(0, 31)
-    axes = tuple(read(item, f"{what}/{k}") for k, item in enumerate(items(value, what)))
+    axes = tuple(read(item, f"{what}/{k}") for k, item in enumerate(read_items(value, what)))
     if sorted(axes) != list(range(len(axes))):
         raise ArgumentError(f"{what}: {safe_repr(list(axes))} is not a permutation")
     return axes
 
 
-def _chain(value: Any, what: str) -> Chain:
-    return Chain.read(value, what)
+def _chain(value: Any, what: str) -> ChainSpec:
+    return ChainSpec.read(value, what)
 
 
 _MAX_SHARDING: Final = 16
@@ -409,4 +413,4 @@ _SAME_SHAPE: Final = frozenset(
     {"transpose", "bitround", "cast_value", "scale_offset", "numcodecs.bitround", "numcodecs.delta",
      "numcodecs.fixedscaleoffset", "numcodecs.quantize", "numcodecs.astype"}
 )  # fmt: skip
-INDEX: Final = Chain.read([{"name": "bytes", "configuration": {"endian": "little"}}, "crc32c"])
+INDEX: Final = ChainSpec.read([{"name": "bytes", "configuration": {"endian": "little"}}, "crc32c"])

@@ -14,18 +14,18 @@ from tessarr.codec.base import find_codec_by_id
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.json.format_json import ordered, shown
 from tessarr.tensorstore.json.integers import check_integers
-from tessarr.tensorstore.json.object_members import refusal
+from tessarr.tensorstore.json.object_members import error_class
 from tessarr.tensorstore.json.parse import (
-    copied,
+    copy_json,
     integer,
-    items,
-    members_of,
-    nothing_else,
-    plain,
+    normalize_json,
+    read_items,
+    read_object,
+    refuse_unknown,
     without_fractions,
 )
-from tessarr.tensorstore.json.pickling import pickled, restore
-from tessarr.tensorstore.schema.codec_chain_spec import Chain, merged_chains
+from tessarr.tensorstore.json.pickling import reduce_object, restore_object
+from tessarr.tensorstore.schema.codec_chain_spec import ChainSpec, merge_chains
 from tessarr.types import JSONObject
 
 __all__ = ["NOTHING", "OPEN", "CodecSpec", "Compression", "compressor_from_json"]
@@ -56,7 +56,7 @@ def filters_from_json(value: Any) -> list[Any] | None:
     ArgumentError
         If it is neither.
     """
-    return None if value is None else items(plain(value, "filters"), "filters")
+    return None if value is None else read_items(normalize_json(value, "filters"), "filters")
 
 
 def compressor_from_json(value: Any, what: str = "compressor") -> JSONObject | None:
@@ -69,13 +69,13 @@ def compressor_from_json(value: Any, what: str = "compressor") -> JSONObject | N
     """
     if value is None:
         return None
-    members: JSONObject = members_of(plain(value, what), what)
+    members: JSONObject = read_object(normalize_json(value, what), what)
     codec_id = members.get("id")
     if not isinstance(codec_id, str):
         raise ArgumentError(f"{what}: {safe_repr(codec_id)} is not the id of a compressor")
     if codec_id in _LEVELS:
         level = integer(*_LEVELS[codec_id])(members.pop("level", 1), f"{what}/level")
-        nothing_else({name: 0 for name in members if name != "id"}, what)
+        refuse_unknown({name: 0 for name in members if name != "id"}, what)
         return {"id": codec_id, "level": level}
     try:
         if codec_id == "blosc":
@@ -170,7 +170,7 @@ class CodecSpec:
     __slots__ = ("__weakref__", "_chain", "_compression", "_driver")
 
     _driver: str
-    _chain: Chain | None
+    _chain: ChainSpec | None
     _compression: Compression
 
     def __init__(self, json: Any) -> None:
@@ -180,12 +180,12 @@ class CodecSpec:
     @classmethod
     def _parsed(cls, json: Any) -> Self:
         check_integers(json)
-        members = members_of(json, "codec")
+        members = read_object(json, "codec")
         driver = members.pop("driver", None)
         if not isinstance(driver, str):
-            raise refusal(driver)(f"codec/driver: {safe_repr(driver)} is not a string")
+            raise error_class(driver)(f"codec/driver: {safe_repr(driver)} is not a string")
         if driver == "zarr3":
-            chain = Chain.read(members.pop("codecs")) if "codecs" in members else None
+            chain = ChainSpec.read(members.pop("codecs")) if "codecs" in members else None
             made = cls._of_chain(chain)
         elif driver in {"zarr", "zarr2"}:
             compressor: Any = OPEN
@@ -195,16 +195,16 @@ class CodecSpec:
             made = cls._of_compression(Compression(compressor, filters))
         else:
             raise ArgumentError(f"codec/driver: {safe_repr(driver)} is not 'zarr3' or 'zarr'")
-        nothing_else(members, "codec")
+        refuse_unknown(members, "codec")
         return made
 
-    def _set(self, driver: str, chain: Chain | None, compression: Compression) -> None:
+    def _set(self, driver: str, chain: ChainSpec | None, compression: Compression) -> None:
         object.__setattr__(self, "_driver", driver)
         object.__setattr__(self, "_chain", chain)
         object.__setattr__(self, "_compression", compression)
 
     @classmethod
-    def _of_chain(cls, chain: Chain | None) -> Self:
+    def _of_chain(cls, chain: ChainSpec | None) -> Self:
         """Return constraints on codecs of format 3."""
         made = object.__new__(cls)
         made._set("zarr3", chain, NOTHING)
@@ -237,7 +237,7 @@ class CodecSpec:
                 f"codec: the driver {other._driver!r} does not match {self._driver!r}"
             )
         try:
-            chain = merged_chains(self._chain, other._chain)
+            chain = merge_chains(self._chain, other._chain)
             compression = self._compression.merged(other._compression)
         except ArgumentError as error:
             raise ArgumentError(f"codec: {error}") from error
@@ -260,8 +260,8 @@ class CodecSpec:
                 result["codecs"] = self._chain.to_json()
             return ordered(result)
         if self._compression.compressor is not OPEN:
-            result["compressor"] = copied(self._compression.compressor)
-        result["filters"] = copied(self._compression.filters)
+            result["compressor"] = copy_json(self._compression.compressor)
+        result["filters"] = copy_json(self._compression.filters)
         return ordered(result)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -285,7 +285,7 @@ class CodecSpec:
         return shown("CodecSpec", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return pickled(self, CodecSpec, self.to_json())
+        return reduce_object(self, CodecSpec, self.to_json())
 
     def __setstate__(self, state: Any) -> None:
-        restore(self, CodecSpec, state)
+        restore_object(self, CodecSpec, state)

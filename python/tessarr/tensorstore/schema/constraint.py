@@ -12,44 +12,46 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, TooLargeError
 from tessarr.index_space.dimension_names import as_integer
-from tessarr.tensorstore.json.parse import as_float, items
+from tessarr.tensorstore.json.parse import as_float, read_items
 from tessarr.types import JSONObject
 
 __all__ = [
     "SOFT",
+    "Constraint",
     "Row",
-    "Wish",
-    "as_soft",
+    "add_row_json",
     "check_keywords",
-    "hard_row",
-    "hard_wishes",
-    "if_hard",
-    "merged",
-    "merged_rows",
-    "row_of",
-    "soft_wishes",
-    "state",
-    "told",
-    "value_of",
-    "values_of",
+    "drop_empty_row",
+    "get_value",
+    "get_values",
+    "hard_only",
+    "hard_only_row",
+    "merge_constraints",
+    "merge_rows",
+    "read_row",
+    "row_of_values",
+    "soften",
+    "soften_row",
 ]
 
 SOFT: Final = "_soft_constraint"
 """What follows the names of members that state soft wishes."""
 
 
-class Wish(NamedTuple):
+class Constraint(NamedTuple):
     """A value that is asked for, and whether it has to be."""
 
     value: Any
     hard: bool
 
 
-Row: TypeAlias = "tuple[Wish | None, ...]"
+Row: TypeAlias = "tuple[Constraint | None, ...]"
 """What is asked for each dimension; empty while the rank is open."""
 
 
-def merged(old: Wish | None, new: Wish | None, what: str) -> Wish | None:
+def merge_constraints(
+    old: Constraint | None, new: Constraint | None, what: str
+) -> Constraint | None:
     """Return what two wishes are together.
 
     Raises
@@ -66,19 +68,19 @@ def merged(old: Wish | None, new: Wish | None, what: str) -> Wish | None:
     return new if old is None or new.hard else old
 
 
-def merged_rows(old: Row, new: Row, what: str) -> Row:
+def merge_rows(old: Row, new: Row, what: str) -> Row:
     """Return what two rows of wishes are together, dimension by dimension."""
     if not old or not new or old == new:
         return new or old
     return tuple(
         (one or other)
         if one is None or other is None
-        else merged(one, other, f"{what} of dimension {k}")
+        else merge_constraints(one, other, f"{what} of dimension {k}")
         for k, (one, other) in enumerate(zip(old, new, strict=True))
     )
 
 
-def row_of(values: Any, hard: bool, check: Callable[[Any], Wish | None], what: str) -> Row:
+def read_row(values: Any, hard: bool, check: Callable[[Any], Constraint | None], what: str) -> Row:
     """Return the wishes that JSON states, one per dimension.
 
     Raises
@@ -87,63 +89,63 @@ def row_of(values: Any, hard: bool, check: Callable[[Any], Wish | None], what: s
         If `check` finds one that is not valid.
     """
     found = []
-    for k, value in enumerate(items(values, what)):
+    for k, value in enumerate(read_items(values, what)):
         try:
             wish = None if value is None else check(value)
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ArgumentError(
                 f"{what} of dimension {k}: {safe_repr(value)} is not valid"
             ) from error
-        found.append(None if wish is None else Wish(wish.value, wish.hard and hard))
+        found.append(None if wish is None else Constraint(wish.value, wish.hard and hard))
     return tuple(found)
 
 
-def if_hard(wish: Wish | None) -> Wish | None:
+def hard_only(wish: Constraint | None) -> Constraint | None:
     """Return a wish if it is hard."""
     return wish if wish is not None and wish.hard else None
 
 
-def hard_wishes(row: Row) -> Row:
+def hard_only_row(row: Row) -> Row:
     """Return the hard wishes of a row alone."""
-    return tuple(map(if_hard, row))
+    return tuple(map(hard_only, row))
 
 
-def hard_row(values: Sequence[Any]) -> Row:
+def row_of_values(values: Sequence[Any]) -> Row:
     """Return hard wishes for values that are known to be good; 0 and None leave one open."""
-    return tuple([Wish(value, True) if value else None for value in values])
+    return tuple([Constraint(value, True) if value else None for value in values])
 
 
-def as_soft(wish: Wish | None) -> Wish | None:
+def soften(wish: Constraint | None) -> Constraint | None:
     """Return a wish as a soft one."""
-    return None if wish is None else Wish(wish.value, False)
+    return None if wish is None else Constraint(wish.value, False)
 
 
-def soft_wishes(row: Row) -> Row:
+def soften_row(row: Row) -> Row:
     """Return the wishes of a row, all of them soft."""
-    return tuple(map(as_soft, row))
+    return tuple(map(soften, row))
 
 
-def value_of(wish: Wish | None, *, hard: bool) -> Any:
+def get_value(wish: Constraint | None, *, hard: bool) -> Any:
     """Return what is asked for, hard or soft; None where nothing is."""
     return wish.value if wish is not None and wish.hard == hard else None
 
 
-def values_of(row: Row, rank: int, *, hard: bool) -> tuple[Any, ...] | None:
+def get_values(row: Row, rank: int, *, hard: bool) -> tuple[Any, ...] | None:
     """Return what is asked for each dimension, hard or soft; None while the rank is open."""
     if not row:
         return None if rank < 0 else (None,) * rank
     return tuple([wish.value if wish and wish.hard == hard else None for wish in row])
 
 
-def told(row: Row) -> Row:
+def drop_empty_row(row: Row) -> Row:
     """Return a row if it asks for anything, else an empty one."""
     return row if any(row) else ()
 
 
-def state(result: JSONObject, name: str, row: Row) -> None:
+def add_row_json(result: JSONObject, name: str, row: Row) -> None:
     """Add the members of JSON that state a row."""
     for hard in {wish.hard for wish in row if wish is not None}:
-        values = [value_of(wish, hard=hard) for wish in row]
+        values = [get_value(wish, hard=hard) for wish in row]
         result[name if hard else name + SOFT] = values
 
 
@@ -159,9 +161,9 @@ def check_keywords(given: Mapping[str, Any]) -> None:
         bare = name.removesuffix(SOFT)
         try:
             if bare.endswith(("shape", "order", "origin")):
-                _ = [one is None or as_integer(one) for one in items(value, name)]
+                _ = [one is None or as_integer(one) for one in read_items(value, name)]
             elif bare.endswith("aspect_ratio"):
-                _ = [one is None or as_float(one, name) for one in items(value, name)]
+                _ = [one is None or as_float(one, name) for one in read_items(value, name)]
             elif bare.endswith(("rank", "elements")):
                 as_integer(value)
         except TooLargeError:

@@ -18,8 +18,8 @@ import numpy as np
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, NotJSONError, TooLargeError, UnsupportedError
-from tessarr.tensorstore.json.object_members import like_json
-from tessarr.tensorstore.json.pickling import pickled, restore
+from tessarr.tensorstore.json.object_members import convert_to_json
+from tessarr.tensorstore.json.pickling import reduce_object, restore_object
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -207,10 +207,10 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
         raise AttributeError("data types cannot be changed")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return pickled(self, dtype, self.name)
+        return reduce_object(self, dtype, self.name)
 
     def __setstate__(self, state: Any) -> None:
-        restore(self, dtype, state)
+        restore_object(self, dtype, state)
 
     def __repr__(self) -> str:
         return f'dtype("{self.name}")'
@@ -267,7 +267,7 @@ def json_value(value: Any, depth: int = 0) -> Any:
         return {key: json_value(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [json_value(item, depth + 1) for item in value]
-    found = like_json(value)
+    found = convert_to_json(value)
     if found is None:
         raise NotJSONError(f"JSON has nothing for an object of {type(value).__name__!r}")
     return json_value(found, depth + 1)

@@ -6,10 +6,10 @@ from tessarr.errors import ArgumentError, SelectionError
 from tessarr.index_space import Dim, IndexDomain, IndexTransform
 from tessarr.index_space.view_bounds import check_within_bounds, map_extent
 
-__all__ = ["check_fits", "explicit", "extents", "propagated"]
+__all__ = ["check_fits", "get_extents", "mark_explicit", "propagate_bounds"]
 
 
-def propagated(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
+def propagate_bounds(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
     """Return the view with its implicit bounds where those of what it views are.
 
     It is the same object if they are there already.
@@ -22,7 +22,7 @@ def propagated(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
     Examples
     --------
     >>> view = IndexTransform(IndexDomain(2))[5:, ::-1]
-    >>> propagated(view, IndexDomain(shape=[8, 9])).domain
+    >>> propagate_bounds(view, IndexDomain(shape=[8, 9])).domain
     { [5, 8), [-8, 1) }
     """
     try:
@@ -32,7 +32,7 @@ def propagated(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
     return view if found == view else found
 
 
-def explicit(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
+def mark_explicit(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
     """Return the view with all bounds explicit that are those of what it views.
 
     Raises
@@ -63,7 +63,7 @@ def check_fits(view: IndexTransform, domain: IndexDomain) -> None:
         raise ArgumentError(f"the view does not fit: {error}", kind="out_of_bounds") from None
 
 
-def extents(view: IndexTransform) -> list[tuple[int, int]]:
+def get_extents(view: IndexTransform) -> list[tuple[int, int]]:
     """Return for each map the smallest interval that all its indices are in."""
     dims = view.domain._dims
     return [map_extent(one, dims) for one in view.output]

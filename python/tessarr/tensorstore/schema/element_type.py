@@ -77,7 +77,7 @@ def element_of(stored: data_types.DataType, field: Field = WHOLE) -> Element:
     if not names:
         if field.name is not None:
             raise ArgumentError(f"field {safe_repr(field.name)}: {stored} has no fields")
-        return _plain(stored)
+        return _whole_element(stored)
     name: Any = names[0] if field.name is None and len(names) == 1 else field.name
     if name not in names:
         raise ArgumentError(
@@ -89,7 +89,7 @@ def element_of(stored: data_types.DataType, field: Field = WHOLE) -> Element:
     return _of_numpy(found.base, tuple(found.shape))
 
 
-def _plain(stored: data_types.DataType) -> Element:
+def _whole_element(stored: data_types.DataType) -> Element:
     if stored.elements is not None:
         return Element(of_stored(stored), ())
     if is_raw(stored):

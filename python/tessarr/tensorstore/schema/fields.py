@@ -1,4 +1,4 @@
-"""The parts of a schema, and how constraints are added to them: `Parts`."""
+"""The parts of a schema, and how constraints are added to them: `SchemaFields`."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tessarr.index_space import IndexDomain
 from tessarr.tensorstore.schema import propagate
 from tessarr.tensorstore.schema.codec_spec import CodecSpec
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
-from tessarr.tensorstore.schema.fill_value import fill_to_json, same_fill
+from tessarr.tensorstore.schema.fill_value import fill_to_json, is_same_fill
 from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT, LayoutConstraints
-from tessarr.tensorstore.schema.units import Units, merged_units
+from tessarr.tensorstore.schema.units import Units, merge_units
 
-__all__ = ["MAX_RANK", "Parts"]
+__all__ = ["MAX_RANK", "SchemaFields"]
 
 MAX_RANK: Final = 32
 _MOST_BYTES: Final = 1 << 12
 
 
-class Parts:
+class SchemaFields:
     """What is said of an array so far; what is added must not contradict it."""
 
     __slots__ = ("_codec", "_domain", "_dtype", "_fill", "_layout", "_rank", "_units")
@@ -34,7 +34,7 @@ class Parts:
     _fill: npt.NDArray[Any] | None
     _units: Units
 
-    def _merge(self, other: Parts) -> None:
+    def _merge(self, other: SchemaFields) -> None:
         if other._rank is not None and other._domain is None:
             self._fix_rank(other._rank, "schema")
         if other._dtype is not None:
@@ -69,8 +69,8 @@ class Parts:
 
     def _add_domain(self, domain: IndexDomain) -> None:
         self._fix_rank(domain.rank, "domain")
-        merged = domain if self._domain is None else propagate.merged_domains(self._domain, domain)
-        if self._fill is not None and not propagate.broadcastable(self._fill.shape, merged):
+        merged = domain if self._domain is None else propagate.merge_domains(self._domain, domain)
+        if self._fill is not None and not propagate.is_broadcastable(self._fill.shape, merged):
             raise ArgumentError(
                 f"domain: {merged} does not fit a fill value of shape {self._fill.shape}"
             )
@@ -86,11 +86,11 @@ class Parts:
         self._codec = codec if self._codec is None else self._codec._merged(codec)
 
     def _add_fill(self, fill: npt.NDArray[Any]) -> None:
-        if self._domain is not None and not propagate.broadcastable(fill.shape, self._domain):
+        if self._domain is not None and not propagate.is_broadcastable(fill.shape, self._domain):
             raise ArgumentError(f"fill_value: shape {fill.shape} does not fit {self._domain}")
         if self._rank is not None and fill.ndim > self._rank:
             raise ArgumentError(f"fill_value: {fill.ndim} dimensions, the rank is {self._rank}")
-        if self._fill is not None and not same_fill(self._fill, fill):
+        if self._fill is not None and not is_same_fill(self._fill, fill):
             raise ArgumentError(
                 f"fill_value {fill_to_json(fill)} does not match {fill_to_json(self._fill)}"
             )
@@ -100,10 +100,10 @@ class Parts:
     def _add_units(self, units: Units) -> None:
         if units:
             self._fix_rank(len(units), "dimension_units")
-            merged = merged_units(self._units, units)
+            merged = merge_units(self._units, units)
             self._units = merged if any(merged) else ()
 
-    def _take(self, other: Parts) -> None:
+    def _take(self, other: SchemaFields) -> None:
         self._rank, self._dtype, self._domain = other._rank, other._dtype, other._domain
         self._layout, self._codec = other._layout, other._codec
         self._fill, self._units = other._fill, other._units

@@ -14,21 +14,21 @@ from tessarr.errors import ArgumentError, TooLargeError
 from tessarr.format.validation import Problems
 from tessarr.metadata.build import encode_fill_value
 from tessarr.tensorstore.json.integers import check_integers
-from tessarr.tensorstore.json.parse import plain
+from tessarr.tensorstore.json.parse import normalize_json
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.data_type import json_value
 from tessarr.tensorstore.schema.element_type import WHOLE, Field, element_of, is_raw
-from tessarr.tensorstore.schema.propagate import unbroadcast
+from tessarr.tensorstore.schema.propagate import drop_broadcast
 
 __all__ = [
+    "decode_fill",
+    "encode_fill",
+    "encode_record_fill",
     "fill_from_json",
-    "fill_of",
     "fill_to_json",
-    "frozen",
-    "new_fill",
-    "record_fill",
-    "same_fill",
-    "scalar_of",
+    "freeze",
+    "is_same_fill",
+    "read_fill",
 ]
 
 _MAX_RANK: Final = 32
@@ -65,10 +65,12 @@ def fill_from_json(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
             if name in {"string", "ustring"} and not isinstance(element, str):
                 raise ArgumentError(f"fill_value: {safe_repr(element)} is not a string")
             found[k] = element.encode("utf-8", "surrogatepass") if name == "string" else element
-        return unbroadcast(found.reshape(shape))
+        return drop_broadcast(found.reshape(shape))
     stored = data_types.to_data_type(dtype.numpy_dtype)
     data = b"".join(_element(stored, element) for element in elements)
-    return unbroadcast(np.frombuffer(data, stored.numpy).astype(dtype.numpy_dtype).reshape(shape))
+    return drop_broadcast(
+        np.frombuffer(data, stored.numpy).astype(dtype.numpy_dtype).reshape(shape)
+    )
 
 
 def _as_given(dtype: DataType) -> bool:
@@ -130,7 +132,7 @@ def _number(text: str, wanted: np.dtype[Any]) -> Any:
         return text
 
 
-def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
+def read_fill(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
     """Return the array that a user means, apart, which cannot be written to.
 
     Raises
@@ -143,7 +145,7 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
     try:
         given = np.asarray(value)
         if dtype is None:
-            return frozen(unbroadcast(_open_fill(given)))
+            return freeze(drop_broadcast(_open_fill(given)))
         wanted = dtype.numpy_dtype
         if dtype.name in {"byte", "char"}:
             found = given
@@ -160,7 +162,7 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
     if given.dtype.kind in "biufc":
         _check_kept(given, found, dtype)
     if found.ndim or found is given:
-        return frozen(unbroadcast(found))
+        return freeze(drop_broadcast(found))
     found.setflags(write=False)
     return found
 
@@ -179,14 +181,14 @@ def _open_fill(given: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if given.dtype.kind in "UTmM":
         raise ArgumentError(f"fill_value: no data type has {given.dtype}; say which it is")
     if given.dtype == object:
-        check_integers(plain(given.tolist(), "fill_value"))
+        check_integers(normalize_json(given.tolist(), "fill_value"))
     return given.astype(object) if given.dtype.kind in "SV" else given
 
 
 def _check_objects(found: npt.NDArray[Any], name: str) -> None:
     """Raise an error if elements that are Python objects are none of the data type of a name."""
     if name == "json":
-        check_integers(plain(found.tolist(), "fill_value"))
+        check_integers(normalize_json(found.tolist(), "fill_value"))
     elif name in _TEXT:
         for item in found.flat:
             if not isinstance(item, _TEXT[name]):
@@ -195,7 +197,7 @@ def _check_objects(found: npt.NDArray[Any], name: str) -> None:
                 )
 
 
-def _converted(fill: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
+def _convert_fill(fill: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
     """Return a fill value as one of a data type.
 
     Raises
@@ -224,7 +226,7 @@ def _check_kept(given: npt.NDArray[Any], found: npt.NDArray[Any], dtype: DataTyp
         raise (TooLargeError if whole else ArgumentError)(what, kind="cannot_cast")
 
 
-def frozen(fill: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def freeze(fill: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a copy that cannot be written to: schemas are recalled, and share fill values."""
     kept = np.array(fill)
     kept.setflags(write=False)
@@ -253,7 +255,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def new_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> bytes:
+def encode_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> bytes:
     """Return the bytes of one element that a schema's fill value is.
 
     Raises
@@ -271,14 +273,14 @@ def new_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> byte
     if fill.dtype == stored.numpy and fill.dtype.kind in "biufc":
         return fill.tobytes()
     if fill.dtype != stored.numpy:
-        fill = _converted(fill, element_of(stored, WHOLE).dtype)
+        fill = _convert_fill(fill, element_of(stored, WHOLE).dtype)
     try:
         return encode_fill_value(stored, fill.reshape(-1)[0])
     except (ValueError, TypeError, OverflowError) as error:
         raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
 
 
-def record_fill(fill: npt.NDArray[Any], stored: data_types.DataType) -> bytes:
+def encode_record_fill(fill: npt.NDArray[Any], stored: data_types.DataType) -> bytes:
     """Return the bytes of a record of one field, whose fill value a schema states.
 
     Raises
@@ -302,7 +304,7 @@ def record_fill(fill: npt.NDArray[Any], stored: data_types.DataType) -> bytes:
     return record.tobytes()
 
 
-def scalar_of(stored: data_types.DataType, fill: bytes, of: Field) -> npt.NDArray[Any]:
+def decode_fill(stored: data_types.DataType, fill: bytes, of: Field) -> npt.NDArray[Any]:
     """Return the fill value of an array in a store as one of a schema."""
     if stored.elements is not None:
         found = np.empty((), object)
@@ -319,7 +321,7 @@ def scalar_of(stored: data_types.DataType, fill: bytes, of: Field) -> npt.NDArra
     return one.astype(element.dtype.numpy_dtype).reshape(element.inner)
 
 
-def same_fill(old: npt.NDArray[Any], new: npt.NDArray[Any]) -> bool:
+def is_same_fill(old: npt.NDArray[Any], new: npt.NDArray[Any]) -> bool:
     """Tell whether two fill values are the same, whatever their data types."""
     if old.shape != new.shape:
         return False

@@ -9,23 +9,23 @@ from tessarr.errors import ArgumentError
 from tessarr.tensorstore.schema.chunk_grid import NOTHING, GridConstraints
 from tessarr.tensorstore.schema.constraint import (
     SOFT,
+    Constraint,
     Row,
-    Wish,
-    hard_row,
-    hard_wishes,
-    if_hard,
-    merged,
-    merged_rows,
-    state,
-    told,
+    add_row_json,
+    drop_empty_row,
+    hard_only,
+    hard_only_row,
+    merge_constraints,
+    merge_rows,
+    row_of_values,
 )
 from tessarr.types import JSONObject, Shape
 
-__all__ = ["NO_GRIDS", "NO_LAYOUT", "USAGES", "Found", "Grids", "LayoutConstraints", "Usage"]
+__all__ = ["NO_GRIDS", "NO_LAYOUT", "USAGES", "Grids", "LayoutConstraints", "LayoutRows", "Usage"]
 
 Usage: TypeAlias = Literal["write", "read", "codec"]
 Grids: TypeAlias = tuple[GridConstraints, GridConstraints, GridConstraints]
-Found: TypeAlias = tuple[Wish | None, Row, Grids]
+LayoutRows: TypeAlias = tuple[Constraint | None, Row, Grids]
 
 USAGES: Final[tuple[Usage, ...]] = ("write", "read", "codec")
 """What chunks are for, in the order of `Grids`."""
@@ -54,15 +54,15 @@ class LayoutConstraints:
     __slots__ = ("_find", "grids", "order", "origin", "rank")
 
     rank: int
-    order: Wish | None
+    order: Constraint | None
     origin: Row
     grids: Grids
-    _find: Callable[[], Found] | None  # what finds them
+    _find: Callable[[], LayoutRows] | None  # what finds them
 
     def __init__(
         self,
         rank: int = -1,
-        order: Wish | None = None,
+        order: Constraint | None = None,
         origin: Row = (),
         grids: Grids = NO_GRIDS,
     ) -> None:
@@ -87,13 +87,13 @@ class LayoutConstraints:
         order
             The order of elements, slowest axis first; None leaves it open.
         """
-        outer = NOTHING if write is None else GridConstraints(hard_row(write))
-        inner = NOTHING if read is None else GridConstraints(hard_row(read))
-        wish = None if order is None else Wish(tuple(order), True)
-        return cls(rank, wish, (Wish(0, True),) * rank, (outer, inner, NOTHING))
+        outer = NOTHING if write is None else GridConstraints(row_of_values(write))
+        inner = NOTHING if read is None else GridConstraints(row_of_values(read))
+        wish = None if order is None else Constraint(tuple(order), True)
+        return cls(rank, wish, (Constraint(0, True),) * rank, (outer, inner, NOTHING))
 
     @classmethod
-    def later(cls, rank: int, find: Callable[[], Found]) -> LayoutConstraints:
+    def later(cls, rank: int, find: Callable[[], LayoutRows]) -> LayoutConstraints:
         """Return constraints of a rank, which a function finds when they are looked at."""
         made = _new(cls)
         made.rank, made._find = rank, find
@@ -111,7 +111,7 @@ class LayoutConstraints:
                 self._find = None
             return getattr(self, name)
 
-    def found(self) -> Found:
+    def found(self) -> LayoutRows:
         """Return the order, the origin and the grids; from then on they are known.
 
         Raises
@@ -143,15 +143,17 @@ class LayoutConstraints:
         )
         return LayoutConstraints(
             max(self.rank, other.rank),
-            merged(self.order, other.order, "inner_order"),
-            merged_rows(self.origin, other.origin, what or "grid_origin"),
+            merge_constraints(self.order, other.order, "inner_order"),
+            merge_rows(self.origin, other.origin, what or "grid_origin"),
             (write, read, codec),
         )
 
     def hard(self) -> LayoutConstraints:
         """Return the hard constraints alone."""
         grids = self._grids(GridConstraints.hard)
-        return LayoutConstraints(self.rank, if_hard(self.order), hard_wishes(self.origin), grids)
+        return LayoutConstraints(
+            self.rank, hard_only(self.order), hard_only_row(self.origin), grids
+        )
 
     def with_rows(
         self,
@@ -163,7 +165,7 @@ class LayoutConstraints:
         """Return the constraints of a rank, each changed by a function."""
         wish = self.order
         if wish is not None:
-            wish = Wish(order(wish.value), wish.hard)
+            wish = Constraint(order(wish.value), wish.hard)
         return LayoutConstraints(rank, wish, row(self.origin), self._grids(grid))
 
     def _grids(self, change: Callable[[GridConstraints], GridConstraints]) -> Grids:
@@ -198,7 +200,7 @@ class LayoutConstraints:
         result: JSONObject = {}
         if self.order is not None and self.rank:
             result["inner_order" + ("" if self.order.hard else SOFT)] = list(self.order.value)
-        state(result, "grid_origin", self.origin)
+        add_row_json(result, "grid_origin", self.origin)
         for usage, grid in zip(USAGES, self.grids, strict=True):
             if grid is not NOTHING and (stated := grid.to_json()):
                 result[f"{usage}_chunk"] = stated
@@ -210,7 +212,7 @@ class LayoutConstraints:
 
     def key(self) -> tuple[Any, ...]:
         """Return what is the same of constraints that are."""
-        rows = [told(self.origin), *(one.key() for one in self.grids)]
+        rows = [drop_empty_row(self.origin), *(one.key() for one in self.grids)]
         return self.rank, self.order if self.rank else None, *rows
 
 

@@ -18,15 +18,15 @@ from tessarr.index_space import INFINITE, Dim, IndexDomain, IndexTransform
 from tessarr.types import Shape
 
 __all__ = [
-    "array_before",
-    "array_through",
-    "broadcastable",
-    "carried",
-    "carried_back",
-    "domain_before",
-    "merged_domains",
-    "order_before",
-    "unbroadcast",
+    "drop_broadcast",
+    "is_broadcastable",
+    "merge_domains",
+    "propagate_array",
+    "propagate_array_back",
+    "propagate_domain_back",
+    "propagate_order_back",
+    "propagate_values",
+    "propagate_values_back",
 ]
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ _LARGEST: Final = 1 << 28
 _UNLIMITED: Final = Dim()
 
 
-def carried(
+def propagate_values(
     values: Sequence[T | None],
     lines: Sequence[tuple[int, int, int]],
     rank: int,
@@ -59,7 +59,7 @@ def carried(
     return tuple(found)
 
 
-def carried_back(
+def propagate_values_back(
     values: Sequence[T | None],
     transform: IndexTransform,
     change: Callable[[T, int, int], T],
@@ -86,14 +86,14 @@ def carried_back(
     return tuple(found)
 
 
-def order_before(order: Sequence[int], transform: IndexTransform) -> tuple[int, ...]:
+def propagate_order_back(order: Sequence[int], transform: IndexTransform) -> tuple[int, ...]:
     """Return an order of the dimensions of the view as one of those of what is viewed."""
     places = {dim: place for place, dim in enumerate(order)}
     maps = transform._linear_maps()
     return tuple(sorted(range(len(maps)), key=lambda k: (places.get(maps[k][0], _LAST), k)))
 
 
-def merged_domains(old: IndexDomain, new: IndexDomain) -> IndexDomain:
+def merge_domains(old: IndexDomain, new: IndexDomain) -> IndexDomain:
     """Return what two domains say together: a bound that is infinite and implicit says nothing.
 
     Raises
@@ -104,7 +104,7 @@ def merged_domains(old: IndexDomain, new: IndexDomain) -> IndexDomain:
     return IndexDomain._of_view(old._as_view().merged(new._as_view()))
 
 
-def domain_before(domain: IndexDomain, transform: IndexTransform) -> IndexDomain:
+def propagate_domain_back(domain: IndexDomain, transform: IndexTransform) -> IndexDomain:
     """Return the domain of what is viewed, from that of the view.
 
     Raises
@@ -131,7 +131,7 @@ def domain_before(domain: IndexDomain, transform: IndexTransform) -> IndexDomain
     return IndexDomain(dims)
 
 
-def unbroadcast(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def drop_broadcast(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return an array without the axes along which it only repeats itself by strides."""
     if not values.ndim:
         return values
@@ -146,18 +146,18 @@ def unbroadcast(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values.reshape(values.shape[extra:])
 
 
-def broadcastable(shape: Shape, domain: IndexDomain) -> bool:
+def is_broadcastable(shape: Shape, domain: IndexDomain) -> bool:
     """Tell whether an array can be broadcast to a domain: its last axes are those of the array."""
     if not shape:
         return True
     if len(shape) > domain.rank:
         extra = len(shape) - domain.rank
-        return all(size == 1 for size in shape[:extra]) and broadcastable(shape[extra:], domain)
+        return all(size == 1 for size in shape[:extra]) and is_broadcastable(shape[extra:], domain)
     last = domain.shape[domain.rank - len(shape) :]
     return all(size in {1, length} for size, length in zip(shape, last, strict=True))
 
 
-def array_through(
+def propagate_array(
     values: npt.NDArray[Any], transform: IndexTransform, domain: IndexDomain | None
 ) -> npt.NDArray[Any]:
     """Return what an array that is broadcast to what is viewed is under a view of it.
@@ -202,7 +202,7 @@ def array_through(
         raise ArgumentError(f"fill_value: a view of it would have {prod(shape)} elements")
     if any(np.any((i < 0) | (i >= n)) for i, n in zip(taken, values.shape, strict=True)):
         raise SelectionError("fill_value: the view is outside of it", kind="out_of_bounds")
-    return unbroadcast(values[(..., *taken)])  # what has no axes is an array, too
+    return drop_broadcast(values[(..., *taken)])  # what has no axes is an array, too
 
 
 def _positions(
@@ -235,7 +235,7 @@ def _positions(
     return found.reshape(along)
 
 
-def array_before(values: npt.NDArray[Any], transform: IndexTransform) -> npt.NDArray[Any]:
+def propagate_array_back(values: npt.NDArray[Any], transform: IndexTransform) -> npt.NDArray[Any]:
     """Return the array of what is viewed, from that of the view.
 
     Raises
@@ -260,4 +260,4 @@ def array_before(values: npt.NDArray[Any], transform: IndexTransform) -> npt.NDA
     ranks = {axis: place for place, axis in enumerate(sorted(order))}
     kept = kept.transpose([ranks[axis] for axis in order])
     index = [slice(None) if dim >= first else np.newaxis for dim, _, _ in maps]
-    return unbroadcast(kept[(..., *index)][(..., *flipped)])
+    return drop_broadcast(kept[(..., *index)][(..., *flipped)])

@@ -17,39 +17,39 @@ from tessarr.index_space import Bracketed, IndexDomain, IndexTransform, View
 from tessarr.index_space.dimension_names import as_integer as index64
 from tessarr.tensorstore.json.format_json import ordered, shown
 from tessarr.tensorstore.json.integers import check_integers
-from tessarr.tensorstore.json.keywords import tells
+from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import (
-    beside_json,
     check_known,
     integer,
-    items,
-    members_of,
-    nothing_else,
-    stated,
+    json_conflict,
+    read_items,
+    read_object,
+    refuse_unknown,
+    to_plain_json,
 )
-from tessarr.tensorstore.json.pickling import kept, pickled, restore
+from tessarr.tensorstore.json.pickling import copy_attributes, reduce_object, restore_object
 from tessarr.tensorstore.schema import propagate
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
-from tessarr.tensorstore.schema.chunk_views import layout_before, layout_through
+from tessarr.tensorstore.schema.chunk_views import propagate_layout, propagate_layout_back
 from tessarr.tensorstore.schema.codec_spec import CodecSpec
 from tessarr.tensorstore.schema.data_type import DTypeLike
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
-from tessarr.tensorstore.schema.fields import MAX_RANK, Parts
+from tessarr.tensorstore.schema.fields import MAX_RANK, SchemaFields
 from tessarr.tensorstore.schema.fill_value import (
     fill_from_json,
-    fill_of,
     fill_to_json,
-    frozen,
-    same_fill,
+    freeze,
+    is_same_fill,
+    read_fill,
 )
 from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT, LayoutConstraints
 from tessarr.tensorstore.schema.units import (
     UnitLike,
     Units,
-    units_before,
+    propagate_units,
+    propagate_units_back,
     units_from_json,
     units_of,
-    units_through,
 )
 from tessarr.types import JSONObject
 
@@ -73,7 +73,7 @@ class SchemaKeywords(TypedDict, total=False):
     schema: Schema | None
 
 
-class Schema(Parts, Bracketed):
+class Schema(SchemaFields, Bracketed):
     """Constraints on an array: what has to be so, or is wished for.
 
     Parameters
@@ -119,13 +119,13 @@ class Schema(Parts, Bracketed):
     __slots__ = ("__weakref__",)
     __hash__ = None  # type: ignore[assignment]
 
-    @tells(SchemaKeywords)
+    @with_signature(SchemaKeywords)
     def __init__(self, json: Any = ..., **parts: Unpack[SchemaKeywords]) -> None:
         self._rank = self._dtype = self._domain = self._codec = self._fill = None
         self._layout, self._units = NO_LAYOUT, ()
         if json is not ...:
             if parts:
-                raise beside_json(parts)
+                raise json_conflict(parts)
             self._take(json if isinstance(json, Schema) else Schema._parsed(json))
         elif parts:
             check_known(parts, _PARTS)
@@ -142,32 +142,32 @@ class Schema(Parts, Bracketed):
     def _parsed(cls, json: Any) -> Schema:
         made = cls()
         check_integers(json)
-        made._read(members_of(json, "schema"))
+        made._read(read_object(json, "schema"))
         return made
 
     def _read(self, members: dict[str, Any]) -> None:
         if "rank" in members:
             self._fix_rank(integer(0, MAX_RANK)(members.pop("rank"), "rank"), "rank")
         if "dtype" in members:
-            name = stated(members.pop("dtype"))
+            name = to_plain_json(members.pop("dtype"))
             if not isinstance(name, str):
                 raise ArgumentError(f"dtype: {safe_repr(name)} is not the name of a data type")
             self._dtype = DataType(name)
         if "domain" in members:
-            self._add_domain(IndexDomain(json=members_of(members.pop("domain"), "domain")))
+            self._add_domain(IndexDomain(json=read_object(members.pop("domain"), "domain")))
         if "chunk_layout" in members:
-            layout = ChunkLayout(members_of(members.pop("chunk_layout"), "chunk_layout"))
+            layout = ChunkLayout(read_object(members.pop("chunk_layout"), "chunk_layout"))
             self._add_layout(layout._constraints)
         if "codec" in members:
             self._add_codec(CodecSpec(members.pop("codec")))
         if "fill_value" in members:
-            fill = fill_from_json(stated(members.pop("fill_value")), self._dtype)
-            self._add_fill(frozen(fill))
+            fill = fill_from_json(to_plain_json(members.pop("fill_value")), self._dtype)
+            self._add_fill(freeze(fill))
         if "dimension_units" in members:
             self._add_units(units_from_json(members.pop("dimension_units")))
-        nothing_else(members, "schema")
+        refuse_unknown(members, "schema")
 
-    @tells(SchemaKeywords)
+    @with_signature(SchemaKeywords)
     def update(self, **parts: Unpack[SchemaKeywords]) -> None:
         """Add constraints; nothing is changed if one contradicts what is there.
 
@@ -235,10 +235,10 @@ class Schema(Parts, Bracketed):
         return made
 
     def __copy__(self) -> Self:
-        return kept(self.copy(), self)
+        return copy_attributes(self.copy(), self)
 
     def __deepcopy__(self, memo: Any) -> Self:
-        return kept(self.copy(), self, memo)
+        return copy_attributes(self.copy(), self, memo)
 
     def _hard(self) -> Schema:
         """Return what has to be so: the chunk layout without what is merely wished for."""
@@ -310,10 +310,10 @@ class Schema(Parts, Bracketed):
         """
         made = _new(type(self))
         made._dtype, made._codec, made._fill = self._dtype, self._codec, self._fill
-        made._layout = layout_through(self._layout, view) if layout is None else layout
-        made._units = units_through(self._units, view) if self._units else ()
+        made._layout = propagate_layout(self._layout, view) if layout is None else layout
+        made._units = propagate_units(self._units, view) if self._units else ()
         if made._fill is not None and made._fill.ndim and not view._is_identity:
-            made._fill = frozen(propagate.array_through(made._fill, view, self._domain))
+            made._fill = freeze(propagate.propagate_array(made._fill, view, self._domain))
         made._rank, made._domain = view.rank, view.domain
         return made
 
@@ -331,13 +331,13 @@ class Schema(Parts, Bracketed):
             )
         made = self.copy()
         made._rank = transform.output_rank
-        made._layout = layout_before(self._layout, transform)
+        made._layout = propagate_layout_back(self._layout, transform)
         if self._domain is not None:
-            made._domain = propagate.domain_before(self._domain, transform)
+            made._domain = propagate.propagate_domain_back(self._domain, transform)
         if self._fill is not None:
-            made._fill = frozen(propagate.array_before(self._fill, transform))
+            made._fill = freeze(propagate.propagate_array_back(self._fill, transform))
         if self._units:
-            made._units = units_before(self._units, transform)
+            made._units = propagate_units_back(self._units, transform)
         return made
 
     @property
@@ -485,8 +485,8 @@ class Schema(Parts, Bracketed):
         if layout is not NO_LAYOUT and (layout.says_anything or include_defaults):
             # Which rank it has follows from that of the schema.
             whole = ChunkLayout._of(layout) if include_defaults else layout
-            if stated := whole.to_json():
-                result["chunk_layout"] = stated
+            if layout_json := whole.to_json():
+                result["chunk_layout"] = layout_json
         if self._codec is not None:
             result["codec"] = self._codec.to_json()
         if self._fill is not None:
@@ -508,16 +508,16 @@ class Schema(Parts, Bracketed):
             return NotImplemented
         if self._fill is None or other._fill is None:
             return self._fill is other._fill and self._key() == other._key()
-        return same_fill(self._fill, other._fill) and self._key() == other._key()
+        return is_same_fill(self._fill, other._fill) and self._key() == other._key()
 
     def __repr__(self) -> str:
         return shown("Schema", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return pickled(self, Schema, self.to_json())
+        return reduce_object(self, Schema, self.to_json())
 
     def __setstate__(self, state: Any) -> None:
-        restore(self, Schema, state)
+        restore_object(self, Schema, state)
 
 
 def _add_rank(made: Schema, given: Any) -> None:
@@ -541,7 +541,7 @@ _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
         _instance(layout, ChunkLayout, "chunk_layout")._constraints
     ),
     "codec": lambda made, codec: made._add_codec(_instance(codec, CodecSpec, "codec")),
-    "fill_value": lambda made, fill: made._add_fill(fill_of(fill, made._dtype)),
+    "fill_value": lambda made, fill: made._add_fill(read_fill(fill, made._dtype)),
     "dimension_units": lambda made, units: made._add_units(units_of(units)),
     "schema": lambda made, schema: made._merge(_instance(schema, Schema, "schema")),
 }
@@ -552,5 +552,5 @@ def _domain_of(shape: Iterable[int]) -> IndexDomain:
     if not isinstance(shape, (list, tuple)):
         if isinstance(shape, (str, bytes, Mapping)) or not hasattr(shape, "__iter__"):
             raise TypeError(f"shape: {safe_repr(shape)} is not a list")
-        shape = items(shape, "shape")
+        shape = read_items(shape, "shape")
     return IndexDomain._shaped([n if type(n) is int else index64(n) for n in shape])

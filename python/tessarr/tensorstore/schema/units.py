@@ -12,19 +12,19 @@ from tessarr._engine import Unit
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.index_space import IndexTransform
-from tessarr.tensorstore.json.parse import stated
-from tessarr.tensorstore.schema.propagate import carried, carried_back
+from tessarr.tensorstore.json.parse import to_plain_json
+from tessarr.tensorstore.schema.propagate import propagate_values, propagate_values_back
 
 __all__ = [
     "Unit",
     "UnitLike",
     "Units",
-    "merged_units",
+    "merge_units",
+    "propagate_units",
+    "propagate_units_back",
     "unit_of",
-    "units_before",
     "units_from_json",
     "units_of",
-    "units_through",
 ]
 
 UnitLike: TypeAlias = "Unit | str | float | tuple[float, str] | None"
@@ -68,10 +68,10 @@ def units_from_json(values: Any) -> Units:
     """
     if not isinstance(values, (list, tuple)):
         raise ArgumentError(f"dimension_units: {safe_repr(values)} is not a list of units")
-    return tuple(None if value is None else Unit(json=stated(value)) for value in values)
+    return tuple(None if value is None else Unit(json=to_plain_json(value)) for value in values)
 
 
-def merged_units(old: Units, new: Units) -> Units:
+def merge_units(old: Units, new: Units) -> Units:
     """Return what is known of the units by both.
 
     Raises
@@ -90,19 +90,19 @@ def merged_units(old: Units, new: Units) -> Units:
     return tuple(one if one is not None else other for one, other in zip(old, new, strict=True))
 
 
-def units_through(units: Units, transform: IndexTransform) -> Units:
+def propagate_units(units: Units, transform: IndexTransform) -> Units:
     """Return the units along the dimensions of a view."""
     rank = transform.input_rank
     if not any(units):
         return (None,) * rank
     if transform._is_identity:
         return units
-    return carried(
+    return propagate_values(
         units, transform._linear_maps(alone=True), rank, lambda unit, _, stride: unit * abs(stride)
     )
 
 
-def units_before(units: Units, transform: IndexTransform) -> Units:
+def propagate_units_back(units: Units, transform: IndexTransform) -> Units:
     """Return the units of what is viewed, from those of the view.
 
     Raises
@@ -110,7 +110,7 @@ def units_before(units: Units, transform: IndexTransform) -> Units:
     ArgumentError
         If a dimension of the view that has a unit is none of what is viewed.
     """
-    return carried_back(
+    return propagate_values_back(
         units,
         transform,
         lambda unit, _, stride: unit / abs(stride),

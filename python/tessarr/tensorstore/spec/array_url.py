@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.kvstore.kvstore_url import inside, plain, split_pipeline, unquoted
+from tessarr.tensorstore.kvstore.kvstore_url import (
+    append_path,
+    decode_part,
+    split_pipeline,
+    unquote_path,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +47,7 @@ def spec_of_url(url: str) -> JSONObject:
 def _after(part: str, found: JSONObject | None, kvstore: JSONObject) -> JSONObject:
     """Return the JSON of what a part of the URL means, behind what is found."""
     scheme = part.partition(":")[0]
-    text = unquoted(plain(part).removeprefix("//"))
+    text = unquote_path(decode_part(part).removeprefix("//"))
     if scheme in _VIEWS:
         made: JSONObject = _VIEWS[scheme](found or {"driver": "auto", "kvstore": kvstore}, text)
         return made
@@ -55,7 +60,7 @@ def _after(part: str, found: JSONObject | None, kvstore: JSONObject) -> JSONObje
     if text and scheme == "auto":
         raise ArgumentError("no path follows 'auto:'")
     if text:
-        kvstore = inside(kvstore, text)
+        kvstore = append_path(kvstore, text)
     return {"driver": _FORMATS[scheme], "kvstore": kvstore}
 
 

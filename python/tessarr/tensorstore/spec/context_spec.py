@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.context.context import Context
     from tessarr.tensorstore.context.references import Naming, References
 
-__all__ = ["ReferringSpec"]
+__all__ = ["ResourceSpec"]
 
 
-class ReferringSpec(DriverSpec):
+class ResourceSpec(DriverSpec):
     """A spec with resources of a context."""
 
     _references: References
@@ -24,7 +24,7 @@ class ReferringSpec(DriverSpec):
 
     def same(self, other: DriverSpec) -> bool:
         """Return whether bound resources are the very same."""
-        assert isinstance(other, ReferringSpec)
+        assert isinstance(other, ResourceSpec)
         return self._references.same(other._references)
 
     def bind(self, context: Context) -> Self:

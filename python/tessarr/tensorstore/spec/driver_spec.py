@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypedD
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, SelectionError, UnsupportedError
-from tessarr.tensorstore.json.parse import as_flag, of_class
+from tessarr.tensorstore.json.parse import as_flag, check_class
 from tessarr.tensorstore.schema.schema import Schema, SchemaKeywords
 from tessarr.tensorstore.spec.open_mode import OpenMode
-from tessarr.tensorstore.spec.staleness_bounds import asked
+from tessarr.tensorstore.spec.staleness_bounds import read_recheck
 
 if TYPE_CHECKING:
     from tessarr.index_space import IndexTransform
-    from tessarr.tensorstore.batch.shared_reads import Sharing
+    from tessarr.tensorstore.batch.shared_reads import SharedReads
     from tessarr.tensorstore.context.context import Context
     from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
@@ -29,9 +29,9 @@ __all__ = [
     "OF_SCHEMA",
     "DriverSpec",
     "OpenKeywords",
-    "Opened",
-    "Opening",
-    "Options",
+    "OpenRequest",
+    "OpenResult",
+    "SpecChanges",
     "SpecKeywords",
     "driver_spec",
 ]
@@ -97,7 +97,7 @@ OF_SCHEMA: Final = frozenset(SchemaKeywords.__annotations__)
 
 
 @dataclass(slots=True)
-class Options:
+class SpecChanges:
     """What is changed of a spec, besides its view.
 
     Parameters
@@ -123,13 +123,15 @@ class Options:
     minimal: bool = False
 
     @classmethod
-    def of(cls, keywords: dict[str, Any]) -> Options:
+    def of(cls, keywords: dict[str, Any]) -> SpecChanges:
         """Return the options that keywords state, but for those of schemas; they are taken out."""
         flags = {n: as_flag(keywords.pop(n), n) for n in OpenMode._names() if n in keywords}
         given = ((name, keywords.pop(name, None)) for name in _RECHECKS)
-        both, metadata, data = (None if one is None else asked(one, name) for name, one in given)
+        both, metadata, data = (
+            None if one is None else read_recheck(one, name) for name, one in given
+        )
         return cls(
-            mode=of_class(keywords.pop("open_mode", None), OpenMode, "open_mode"),
+            mode=check_class(keywords.pop("open_mode", None), OpenMode, "open_mode"),
             kvstore=keywords.pop("kvstore", None),
             recheck_metadata=metadata if both is None else both,
             recheck_data=data if both is None else both,
@@ -137,7 +139,7 @@ class Options:
         )
 
 
-class Opening(NamedTuple):
+class OpenRequest(NamedTuple):
     """How something is opened.
 
     Parameters
@@ -157,10 +159,10 @@ class Opening(NamedTuple):
     transaction: Any = None
     batch: Any = None
     both: bool = False
-    sharing: Sharing | None = None
+    sharing: SharedReads | None = None
 
 
-class Opened(NamedTuple):
+class OpenResult(NamedTuple):
     """What was opened.
 
     Parameters
@@ -239,7 +241,7 @@ class DriverSpec:
         """
         return self.effective()
 
-    def changed(self, options: Options) -> Self:
+    def changed(self, options: SpecChanges) -> Self:
         """Return the spec with options.
 
         Raises
@@ -251,7 +253,7 @@ class DriverSpec:
 
     def assuming(self) -> Self:
         """Return the spec that opens the same again, and reads no metadata for it."""
-        return self.changed(Options(flags={"assume_cached_metadata": True}))
+        return self.changed(SpecChanges(flags={"assume_cached_metadata": True}))
 
     def see(self, naming: Naming) -> None:
         """Tell which bound resources of contexts are used, each as often as it is."""
@@ -272,7 +274,7 @@ class DriverSpec:
         """Return the spec with the names of its resources."""
         return self
 
-    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+    def open(self, view: IndexTransform | None, opening: OpenRequest) -> Future[OpenResult]:
         """Start to open; the spec is bound.
 
         Parameters

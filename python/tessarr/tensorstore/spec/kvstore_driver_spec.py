@@ -6,22 +6,22 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.json.parse import take, text
+from tessarr.tensorstore.json.parse import take_member, text
 from tessarr.tensorstore.kvstore.kvstore_spec import Spec as Place
-from tessarr.tensorstore.kvstore.kvstore_spec import called
+from tessarr.tensorstore.kvstore.kvstore_spec import describe_place
 from tessarr.tensorstore.kvstore.values import joined
-from tessarr.tensorstore.spec.context_spec import ReferringSpec
-from tessarr.tensorstore.spec.driver_spec import DriverSpec, Options
+from tessarr.tensorstore.spec.context_spec import ResourceSpec
+from tessarr.tensorstore.spec.driver_spec import DriverSpec, SpecChanges
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.context.context import Context
     from tessarr.tensorstore.context.references import Naming, References
     from tessarr.tensorstore.spec.open_mode import OpenMode
 
-__all__ = ["PlacedSpec", "place_of"]
+__all__ = ["KvStoreDriverSpec", "kvstore_spec_of"]
 
 
-class PlacedSpec(ReferringSpec):
+class KvStoreDriverSpec(ResourceSpec):
     """A spec with a place, which may be open yet, and resources of a context."""
 
     _place: Place | None
@@ -37,8 +37,8 @@ class PlacedSpec(ReferringSpec):
 
     def _take_place(self, members: dict[str, Any]) -> None:
         """Take where it is from the members of JSON that tell it, if there are any."""
-        within = take(members, "path", text)
-        place = take(members, "kvstore", lambda given, _: place_of(given))
+        within = take_member(members, "path", text)
+        place = take_member(members, "kvstore", lambda given, _: kvstore_spec_of(given))
         if place is None:
             if within is not None:
                 raise ArgumentError('"path" without "kvstore"')
@@ -46,7 +46,7 @@ class PlacedSpec(ReferringSpec):
             place.path = joined(place.path, within)
         self._place = place and self._put_at(place)
 
-    def changed(self, options: Options) -> Self:
+    def changed(self, options: SpecChanges) -> Self:
         """Return the spec with options."""
         made = self._referring(self._references)
         if options.schema is not None:
@@ -56,13 +56,13 @@ class PlacedSpec(ReferringSpec):
         if options.kvstore is not None:
             if self._place is not None:
                 raise ArgumentError("kvstore is given twice: the spec has one")
-            made._place = self._put_at(place_of(options.kvstore))
+            made._place = self._put_at(kvstore_spec_of(options.kvstore))
         made._take_rechecks(options)
         if options.minimal:
             made._forget()
         return made
 
-    def _constrain(self, options: Options) -> None:
+    def _constrain(self, options: SpecChanges) -> None:
         """Add constraints."""
         assert options.schema is not None
         self.schema = self.schema._merged(options.schema)
@@ -71,7 +71,7 @@ class PlacedSpec(ReferringSpec):
     def _forget(self) -> None:
         """Forget metadata that are found where the array is."""
 
-    def _take_rechecks(self, options: Options) -> None:
+    def _take_rechecks(self, options: SpecChanges) -> None:
         """Take since when what is remembered is fresh."""
         raise NotImplementedError
 
@@ -83,7 +83,7 @@ class PlacedSpec(ReferringSpec):
 
     def same(self, other: DriverSpec) -> bool:
         """Return whether bound resources are the very same."""
-        assert isinstance(other, PlacedSpec)
+        assert isinstance(other, KvStoreDriverSpec)
         return super().same(other) and self._place == other._place
 
     def bind(self, context: Context) -> Self:
@@ -131,14 +131,14 @@ class PlacedSpec(ReferringSpec):
     def _where(self) -> str:
         """Return what errors call the place."""
         assert self._place is not None
-        return called(self._place)
+        return describe_place(self._place)
 
     def _suffix(self) -> str:
         """Return the driver's part of the URL."""
         raise NotImplementedError
 
 
-def place_of(given: Any) -> Place:
+def kvstore_spec_of(given: Any) -> Place:
     """Return the spec of a key-value store that a user means."""
     found = given.spec(retain_context=True) if hasattr(given, "with_transaction") else Place(given)
     assert isinstance(found, Place)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Spec: TypeAlias = Any
 """What is told, which is made of what is here."""
 
-__all__ = ["context_json", "everything", "naming_of", "pickled", "told"]
+__all__ = ["context_json", "everything", "naming_of", "pickled_json", "told"]
 
 
 def naming_of(driver: DriverSpec, *, bound: bool = False, brief: bool = False) -> Naming:
@@ -33,7 +33,7 @@ def told(spec: Spec, *, bound: bool = False) -> JSONObject:
     return everything(spec, naming_of(spec._driver, bound=bound))
 
 
-def pickled(spec: Spec) -> tuple[JSONObject, Context | None]:
+def pickled_json(spec: Spec) -> tuple[JSONObject, Context | None]:
     """Return the JSON as above, and the context that it is to be bound with, if it is."""
     naming = naming_of(spec._driver, brief=True)
     json, context = everything(spec, naming), naming.beside()

@@ -9,21 +9,21 @@ from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.index_space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
-from tessarr.tensorstore.context.context import Context, own
+from tessarr.tensorstore.context.context import Context, new_context
 from tessarr.tensorstore.json.format_json import ordered, shown
 from tessarr.tensorstore.json.integers import check_integers
-from tessarr.tensorstore.json.keywords import tells
-from tessarr.tensorstore.json.object_members import refusal
+from tessarr.tensorstore.json.keywords import with_signature
+from tessarr.tensorstore.json.object_members import error_class
 from tessarr.tensorstore.json.parse import (
     as_flag,
-    given,
+    check_class,
+    drop_absent,
     integer,
-    members_of,
-    nothing_else,
-    of_class,
-    stated,
-    take,
+    read_object,
+    refuse_unknown,
+    take_member,
     text,
+    to_plain_json,
 )
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.driver_registry import DRIVERS as STORES
@@ -36,7 +36,7 @@ from tessarr.tensorstore.spec.driver_spec import (
     DRIVERS,
     OF_SCHEMA,
     DriverSpec,
-    Options,
+    SpecChanges,
     SpecKeywords,
     driver_spec,
 )
@@ -46,7 +46,7 @@ from tessarr.tensorstore.spec.serialize import (
     context_json,
     everything,
     naming_of,
-    pickled,
+    pickled_json,
     told,
 )
 
@@ -113,28 +113,30 @@ class Spec(Indexable):
     @classmethod
     def _parsed(cls, json: Any) -> Self:
         check_integers(json)
-        members = members_of(json, "spec")
+        members = read_object(json, "spec")
         if "driver" not in members:
             raise ArgumentError('"driver" is missing: the spec does not say what it is of')
         name = text(members.pop("driver"), "driver")
         if name in STORES and name not in DRIVERS:
             members = {"kvstore": {"driver": name, **members}}
             name = "auto"
-        context = take(members, "context", lambda json, _: Context.Spec(stated(json)))
-        view = take(members, "transform", members_of)
+        context = take_member(members, "context", lambda json, _: Context.Spec(to_plain_json(json)))
+        view = take_member(members, "transform", read_object)
         made = object.__new__(cls)
         made._view = None if view is None else IndexTransform(json=view)
         made._context = context
         made._driver = driver_spec(name).parse(members, made._common(members))
-        nothing_else(members)
+        refuse_unknown(members)
         return made
 
     def _common(self, members: dict[str, Any]) -> Schema:
-        schema = Schema(members_of(members.pop("schema", {}), "schema"))
+        schema = Schema(read_object(members.pop("schema", {}), "schema"))
         if "dtype" in members:
-            name = stated(members.pop("dtype"))
+            name = to_plain_json(members.pop("dtype"))
             if not isinstance(name, str):
-                raise refusal(name)(f'"dtype": {safe_repr(name)} is not the name of a data type')
+                raise error_class(name)(
+                    f'"dtype": {safe_repr(name)} is not the name of a data type'
+                )
             schema.update(dtype=name)
         if "rank" in members:
             rank = integer(0, _MAX_RANK)(members.pop("rank"), "rank")
@@ -430,7 +432,7 @@ class Spec(Indexable):
 
     # Changes
 
-    @tells(SpecKeywords)
+    @with_signature(SpecKeywords)
     def update(
         self,
         *,
@@ -471,7 +473,7 @@ class Spec(Indexable):
             ...
         tessarr.errors.ArgumentError: dimension 0: the domain [0, 5) does not match [0, 4)
         """
-        of_class(context, Context, "context")
+        check_class(context, Context, "context")
         made = self._with(keywords) if keywords else self
         if as_flag(minimal_spec, "minimal_spec"):
             made = made._minimal()
@@ -489,9 +491,9 @@ class Spec(Indexable):
 
     def _with(self, keywords: SpecKeywords) -> Spec:
         """Return the spec with keywords."""
-        changes: dict[str, Any] = given(keywords, SpecKeywords)
+        changes: dict[str, Any] = drop_absent(keywords, SpecKeywords)
         parts = {name: changes.pop(name) for name in OF_SCHEMA & changes.keys()}
-        options = Options.of(changes) if changes else Options()
+        options = SpecChanges.of(changes) if changes else SpecChanges()
         if parts:
             options.schema = self._wanted(parts)
         return self._of(self._driver.changed(options), self._view, self._context)
@@ -501,7 +503,7 @@ class Spec(Indexable):
         view, domain = self._view, self._driver.outline().domain
         if view is None and domain is not None:
             view = IndexTransform._whole(domain)
-        return self._of(self._driver.changed(Options(minimal=True)), view, self._context)
+        return self._of(self._driver.changed(SpecChanges(minimal=True)), view, self._context)
 
     def _wanted(self, parts: Any) -> Schema:
         """Return constraints on the view as constraints on what the driver has."""
@@ -516,7 +518,7 @@ class Spec(Indexable):
 
     def _bound_driver(self, context: Context | None) -> DriverSpec:
         """Return what it says of its driver, with all resources."""
-        within = own() if context is None else context
+        within = new_context() if context is None else context
         if self._context is not None:
             within = Context(self._context, within)
         return self._driver.bind(within)
@@ -602,7 +604,7 @@ class Spec(Indexable):
             return "Spec(...)"
 
     def __getstate__(self) -> tuple[JSONObject, Context | None]:
-        json, beside = pickled(self)
+        json, beside = pickled_json(self)
         return ordered(json), beside
 
     def __setstate__(self, state: tuple[JSONObject, Context | None]) -> None:
@@ -611,10 +613,10 @@ class Spec(Indexable):
         self._take(made if beside is None else made._bound(beside))
 
 
-def spec_of(given: Any) -> Spec:
+def spec_of(value: Any) -> Spec:
     """Return the spec that a user means by itself, JSON, a URL or a store: others may have it."""
-    if isinstance(given, Spec):
-        return given
-    if isinstance(given, (KvStore, KvStore.Spec, Store)):
-        return Spec({"driver": "auto", "kvstore": given})
-    return Spec._stated(given)
+    if isinstance(value, Spec):
+        return value
+    if isinstance(value, (KvStore, KvStore.Spec, Store)):
+        return Spec({"driver": "auto", "kvstore": value})
+    return Spec._stated(value)

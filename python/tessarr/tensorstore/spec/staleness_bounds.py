@@ -6,9 +6,9 @@ from typing import Any, Final, TypeAlias
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.json.parse import stated
+from tessarr.tensorstore.json.parse import to_plain_json
 
-__all__ = ["Recheck", "asked", "recheck_of"]
+__all__ = ["Recheck", "read_recheck", "recheck_of"]
 
 Recheck: TypeAlias = "bool | float | str"
 
@@ -17,7 +17,7 @@ _LAST: Final = 2.0**63  # seconds since 1970: after all that can happen
 
 def recheck_of(value: Any, name: str) -> Recheck:
     """Return a staleness bound: a boolean, ``"open"``, or seconds since 1970."""
-    value = stated(value)
+    value = to_plain_json(value)
     if isinstance(value, bool) or value == "open":
         found: Recheck = value
         return found
@@ -26,7 +26,7 @@ def recheck_of(value: Any, name: str) -> Recheck:
     raise ArgumentError(f'"{name}": {safe_repr(value)} is no boolean, number or "open"')
 
 
-def asked(value: Any, name: str) -> Recheck:
+def read_recheck(value: Any, name: str) -> Recheck:
     """Return the staleness bound that a keyword states."""
     try:
         return recheck_of(value, name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tessarr.errors import ArgumentError
 from tessarr.index_space import IndexDomain
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.spec.driver_spec import DriverSpec, Options
+from tessarr.tensorstore.spec.driver_spec import DriverSpec, SpecChanges
 from tessarr.tensorstore.spec.serialize import context_json, everything
 from tessarr.tensorstore.spec.spec import Spec
 
@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.spec.open_mode import OpenMode
     from tessarr.types import JSONObject
 
-__all__ = ["BasedSpec", "ViewSpec", "base_of", "nested_json", "spec_inside", "without_dtype"]
+__all__ = [
+    "SingleBaseSpec",
+    "ViewSpec",
+    "base_of",
+    "nested_json",
+    "read_nested_spec",
+    "without_dtype",
+]
 
 _MAX_LEVELS: Final = 32
 """How many views may be nested, which are opened one in the other."""
@@ -61,11 +68,11 @@ class ViewSpec(DriverSpec):
         """Return what is known of the encoding: that of the base, if there is one."""
         return None if self.base is None else self.base.codec
 
-    def changed(self, options: Options) -> Self:
+    def changed(self, options: SpecChanges) -> Self:
         """Return the spec with options: those of opening are those of what is viewed."""
         if options.kvstore is not None and self.base is None:
             raise ArgumentError(f'a spec of the driver "{self.name}" takes no kvstore')
-        passed = Options(
+        passed = SpecChanges(
             mode=options.mode,
             kvstore=options.kvstore,
             flags=options.flags,
@@ -119,7 +126,7 @@ class ViewSpec(DriverSpec):
         )
 
 
-class BasedSpec(ViewSpec):
+class SingleBaseSpec(ViewSpec):
     """What a spec says of a view of one array, its base."""
 
     def _set_base(self, base: Spec, *, shown: bool) -> None:
@@ -152,7 +159,7 @@ def nested_json(spec: Spec, naming: Naming, *, include_defaults: bool) -> JSONOb
     return found
 
 
-def spec_inside(given: Any) -> Spec:
+def read_nested_spec(given: Any) -> Spec:
     """Return a spec that JSON states inside of another one."""
     try:
         return Spec(given)
@@ -165,7 +172,7 @@ def base_of(members: dict[str, Any], data_type: DataType | None = None) -> Spec:
     if "base" not in members:
         raise ArgumentError('"base" is missing: the spec does not say what it is a view of')
     base = members.pop("base")
-    return spec_inside(base if data_type is None else _with_dtype(base, data_type.name))
+    return read_nested_spec(base if data_type is None else _with_dtype(base, data_type.name))
 
 
 def without_dtype(json: JSONObject) -> JSONObject:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tessarr.tensorstore.future.combine import converted
-from tessarr.tensorstore.future.future import Again, Future, T
+from tessarr.tensorstore.future.combine import convert_result
+from tessarr.tensorstore.future.future import Future, RetriedCallback, T
 from tessarr.tensorstore.future.write_futures import WriteFutures
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class PendingOperations:
             return
         if self._end is not None:
             future.force()
-        future.add_done_callback(Again(self._remove))
+        future.add_done_callback(RetriedCallback(self._remove))
 
     def _remove(self, future: Future[Any] | None) -> None:
         """Record the end of an operation; after the last one, close the transaction."""
@@ -104,9 +104,9 @@ class PendingOperations:
 def _detach(result: Any) -> Any:
     """Return futures with the same results that can be cancelled independently."""
     if not isinstance(result, WriteFutures):
-        return converted(result, _return_value)
-    commit = converted(result.commit, _return_value)
-    copy = commit if result.copy is result.commit else converted(result.copy, _return_value)
+        return convert_result(result, _return_value)
+    commit = convert_result(result.commit, _return_value)
+    copy = commit if result.copy is result.commit else convert_result(result.copy, _return_value)
     return WriteFutures._of(copy, commit)
 
 

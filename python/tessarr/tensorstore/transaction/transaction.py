@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tessarr._engine import TransactionBase, rebound
 from tessarr.errors import ArgumentError, TessarrError
-from tessarr.tensorstore.future.executor import submit_whole
+from tessarr.tensorstore.future.executor import submit_uninterrupted
 from tessarr.tensorstore.future.future import Future, failed, finished
 from tessarr.tensorstore.future.promise import Promise
 from tessarr.tensorstore.future.write_futures import WriteFutures
@@ -255,7 +255,7 @@ class Transaction(TransactionBase):
 
     def _go_on(self) -> None:
         """Finish the commit in another thread."""
-        self.future._work = submit_whole(partial(self._end, BaseException))
+        self.future._work = submit_uninterrupted(partial(self._end, BaseException))
 
     def abort(self) -> None:
         """Discard the changes; no effect after the start of a commit.

@@ -17,7 +17,7 @@ from tessarr.tensorstore.future.future import NOTHING, failed, finished
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.handle.handle import build_handle
 from tessarr.tensorstore.handle.source_values import as_array
-from tessarr.tensorstore.json.parse import as_flag, of_class
+from tessarr.tensorstore.json.parse import as_flag, check_class
 from tessarr.tensorstore.ndarray_views import allocation_error, assign_elements, take_elements
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.data_type import DTypeLike, dtype, elements, json_value
@@ -83,7 +83,7 @@ def array(
         if copy is False:
             raise ArgumentError("the array cannot be written, and copy=False")
         values = values.copy()
-    driver = MemoryDriver(values, data_type, of_class(context, Context, "context"))
+    driver = MemoryDriver(values, data_type, check_class(context, Context, "context"))
     return build_handle(driver, None, "r" if write is False or not values.flags.writeable else "rw")
 
 

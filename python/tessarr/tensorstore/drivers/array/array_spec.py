@@ -18,14 +18,14 @@ from tessarr.tensorstore.drivers.array.array_driver import (
     memory_layout,
 )
 from tessarr.tensorstore.drivers.cast.conversion import find_conversion
-from tessarr.tensorstore.future.spawn import start
-from tessarr.tensorstore.json.parse import stated
+from tessarr.tensorstore.future.spawn import spawn
+from tessarr.tensorstore.json.parse import to_plain_json
 from tessarr.tensorstore.ndarray_views import select_elements
 from tessarr.tensorstore.schema.data_type import dtype
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.schema.units import units_through
-from tessarr.tensorstore.spec.context_spec import ReferringSpec
-from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
+from tessarr.tensorstore.schema.units import propagate_units
+from tessarr.tensorstore.spec.context_spec import ResourceSpec
+from tessarr.tensorstore.spec.driver_spec import OpenRequest, OpenResult, SpecChanges
 from tessarr.tensorstore.spec.open_mode import OpenMode
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _RESOURCES: Final = {"data_copy_concurrency": "data_copy_concurrency"}
 _MAX_RANK: Final = 32
 
 
-class MemorySpec(ReferringSpec):
+class MemorySpec(ResourceSpec):
     """The spec of an array in memory, with its elements."""
 
     name = "array"
@@ -61,7 +61,7 @@ class MemorySpec(ReferringSpec):
         if _has_data_type(items, data_type):
             values = items.copy()
         else:
-            values = parse_elements(stated(items), data_type, schema.rank)
+            values = parse_elements(to_plain_json(items), data_type, schema.rank)
         spec = cls(Schema(dtype=data_type, rank=values.ndim)._merged(schema))
         spec._values = values
         spec._references = References.parse(_RESOURCES, members)
@@ -94,7 +94,7 @@ class MemorySpec(ReferringSpec):
             select_elements(driver.values, _collapse_dimensions(view, order)._as_view())
         )
         spec._values, shown = _spec_elements(values, view, order)
-        units = units_through(driver.dimension_units, view)
+        units = propagate_units(driver.dimension_units, view)
         if any(unit is not None for unit in units):
             along = [index_map.input_dimension for index_map in shown.output]
             spec.schema.update(dimension_units=[None if k is None else units[k] for k in along])
@@ -121,7 +121,7 @@ class MemorySpec(ReferringSpec):
             dimension_units=self.schema.dimension_units,
         )
 
-    def changed(self, options: Options) -> Self:
+    def changed(self, options: SpecChanges) -> Self:
         """Return the spec with options."""
         if options.kvstore is not None:
             raise ArgumentError('a spec of the driver "array" takes no kvstore')
@@ -135,10 +135,10 @@ class MemorySpec(ReferringSpec):
         """The open mode: the spec has the elements."""
         return OpenMode()
 
-    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+    def open(self, view: IndexTransform | None, opening: OpenRequest) -> Future[OpenResult]:
         """Return a copy of the elements."""
 
-        def opened() -> Opened:
+        def opened() -> OpenResult:
             assert self.schema.dtype is not None
             if opening.transaction is not None:
                 raise UnsupportedError('driver "array" cannot take part in transactions')
@@ -149,9 +149,9 @@ class MemorySpec(ReferringSpec):
                 self._references,
                 self.schema.dimension_units,
             )
-            return Opened(driver, view)
+            return OpenResult(driver, view)
 
-        return start(opened, here=True)
+        return spawn(opened, here=True)
 
 
 def _drop_unit_strides(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.cast.conversion import find_conversion
-from tessarr.tensorstore.future.combine import converted
+from tessarr.tensorstore.future.combine import convert_result
 from tessarr.tensorstore.future.future import NOTHING, failed
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.handle.handle import TensorStore, build_handle
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.index_space import IndexDomain, IndexTransform
-    from tessarr.tensorstore.batch.shared_reads import Expected
+    from tessarr.tensorstore.batch.shared_reads import ExpectedRead
     from tessarr.tensorstore.driver import OperationScope, ResizeRequest
     from tessarr.tensorstore.future.future import Future
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
@@ -98,7 +98,7 @@ class CastDriver(Driver):
         of, base_view = self._of.refresh_bounds(view, scope)
         return self._rebase(of), base_view
 
-    def stale_documents(self, scope: OperationScope) -> list[Expected]:
+    def stale_documents(self, scope: OperationScope) -> list[ExpectedRead]:
         """Return the stale documents of the base."""
         return self._of.stale_documents(scope)
 
@@ -121,7 +121,9 @@ class CastDriver(Driver):
         if self._of.dtype == self.dtype:
             return self._of.read(view, out, scope)
 
-        return converted(start_view(self._of, view, scope), lambda values: forward(values, out))
+        return convert_result(
+            start_view(self._of, view, scope), lambda values: forward(values, out)
+        )
 
     def write(
         self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
@@ -167,11 +169,11 @@ class CastDriver(Driver):
 
     def resolve(self, scope: OperationScope) -> Future[Driver]:
         """Read the current bounds of the base."""
-        return converted(self._of.resolve(scope), self._rebase)
+        return convert_result(self._of.resolve(scope), self._rebase)
 
     def resize(self, request: ResizeRequest, scope: OperationScope) -> Future[Driver]:
         """Change the bounds of the base."""
-        return converted(self._of.resize(request, scope), self._rebase)
+        return convert_result(self._of.resize(request, scope), self._rebase)
 
     def _rebase(self, of: Driver) -> Driver:
         return self if of is self._of else CastDriver(of, self.dtype)

@@ -8,7 +8,7 @@ from tessarr.errors import ArgumentError
 from tessarr.index_space import IndexTransform
 from tessarr.tensorstore.drivers.cast.cast_driver import CastDriver, cast_handle
 from tessarr.tensorstore.drivers.cast.conversion import find_conversion
-from tessarr.tensorstore.future.combine import converted
+from tessarr.tensorstore.future.combine import convert_result
 from tessarr.tensorstore.future.future import Future
 from tessarr.tensorstore.handle.handle import TensorStore
 from tessarr.tensorstore.opening import open_spec
@@ -16,9 +16,9 @@ from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.data_type import json
 from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.spec.driver_spec import Opened, Opening, driver_spec
+from tessarr.tensorstore.spec.driver_spec import OpenRequest, OpenResult, driver_spec
 from tessarr.tensorstore.spec.spec import Spec
-from tessarr.tensorstore.spec.view_spec import BasedSpec, base_of, nested_json
+from tessarr.tensorstore.spec.view_spec import SingleBaseSpec, base_of, nested_json
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["CastSpec"]
 
 
-class CastSpec(BasedSpec):
+class CastSpec(SingleBaseSpec):
     """The spec of a cast."""
 
     name = "cast"
@@ -149,13 +149,13 @@ class CastSpec(BasedSpec):
             raise ArgumentError("a URL needs a data type: give dtype")
         return f"{self._nested[0].url}|cast:{self.schema.dtype.name}"
 
-    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+    def open(self, view: IndexTransform | None, opening: OpenRequest) -> Future[OpenResult]:
         """Start to open the base."""
         target = self.schema.dtype
         if target is None:
             raise ArgumentError("the data type is missing: give dtype")
 
-        def opened(base: TensorStore) -> Opened:
+        def opened(base: TensorStore) -> OpenResult:
             view_handle = cast_handle(base, target)
             for letter, requested in (("r", opening.read), ("w", opening.write)):
                 if (
@@ -169,9 +169,9 @@ class CastSpec(BasedSpec):
                         kind="cannot_cast",
                     )
             transform = view_handle._view if view is None else view_handle._view[view]
-            return Opened(view_handle._driver, transform)
+            return OpenResult(view_handle._driver, transform)
 
-        return converted(open_spec(self._nested[0], opening), opened)
+        return convert_result(open_spec(self._nested[0], opening), opened)
 
 
 def _fill_data_type(fill: npt.NDArray[Any], stated: DataType | None) -> DataType:

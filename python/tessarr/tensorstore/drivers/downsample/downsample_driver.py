@@ -25,9 +25,9 @@ from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.array.array_driver import array
 from tessarr.tensorstore.drivers.downsample.blocks import BlockGrid, check_factors
 from tessarr.tensorstore.drivers.downsample.reduction import AxisBlocks, check_method, reduce
-from tessarr.tensorstore.future.combine import converted
+from tessarr.tensorstore.future.combine import convert_result
 from tessarr.tensorstore.future.future import failed, finished
-from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.future.spawn import spawn
 from tessarr.tensorstore.handle.handle import TensorStore, build_handle
 from tessarr.tensorstore.ndarray_views import (
     check_finite,
@@ -37,8 +37,8 @@ from tessarr.tensorstore.ndarray_views import (
     take_elements,
 )
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
-from tessarr.tensorstore.schema.chunk_views import layout_through
-from tessarr.tensorstore.schema.domain_bounds import check_fits, propagated
+from tessarr.tensorstore.schema.chunk_views import propagate_layout
+from tessarr.tensorstore.schema.domain_bounds import check_fits, propagate_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.index_space import Behind
-    from tessarr.tensorstore.batch.shared_reads import Expected
+    from tessarr.tensorstore.batch.shared_reads import ExpectedRead
     from tessarr.tensorstore.driver import OperationScope
     from tessarr.tensorstore.future.future import Future
 
@@ -131,9 +131,9 @@ class DownsampleDriver(Driver):
         driver = self if of is self._of else DownsampleDriver(of, self.factors, self.method)
         if driver is self and not view._has_implicit_bounds:
             return self, view
-        return driver, propagated(view, driver.domain)
+        return driver, propagate_bounds(view, driver.domain)
 
-    def stale_documents(self, scope: OperationScope) -> list[Expected]:
+    def stale_documents(self, scope: OperationScope) -> list[ExpectedRead]:
         """Return the stale documents of the base."""
         return self._of._driver.stale_documents(scope._replace(rechecks_bounds=True))
 
@@ -143,7 +143,7 @@ class DownsampleDriver(Driver):
 
     def resolve(self, scope: OperationScope) -> Future[Driver]:
         """Read the current bounds of the base."""
-        return converted(
+        return convert_result(
             self._of.resolve(batch=scope.batch),
             lambda of: DownsampleDriver(of, self.factors, self.method),
         )
@@ -152,7 +152,7 @@ class DownsampleDriver(Driver):
     def chunk_layout(self) -> Any:
         """The chunk layout of the base, in blocks."""
         view = self._blocks.first_elements_view(IndexTransform(self._blocks.domain))
-        return ChunkLayout._of(layout_through(self._of.chunk_layout._constraints, view))
+        return ChunkLayout._of(propagate_layout(self._of.chunk_layout._constraints, view))
 
     @property
     def codec(self) -> Any:
@@ -246,11 +246,11 @@ class DownsampleDriver(Driver):
         if rows <= most:
             reduced = self._read_rows(product, 0, rows, values, scope)
         else:
-            reduced = start(self._read_slabs, product, most, values, scope)
+            reduced = spawn(self._read_slabs, product, most, values, scope)
         return (
             reduced
             if order is None
-            else converted(reduced, lambda them: take_elements(them, order, out))
+            else convert_result(reduced, lambda them: take_elements(them, order, out))
         )
 
     def _read_slabs(
@@ -276,7 +276,7 @@ class DownsampleDriver(Driver):
         view, cuts = product.part(first, last)
         blocks = [AxisBlocks(*cut) for cut in cuts]
         read = start_view(self._of._driver, IndexTransform._of_view(view), scope)
-        return converted(read, lambda values: reduce(values, blocks, self.method, out))
+        return convert_result(read, lambda values: reduce(values, blocks, self.method, out))
 
     def _read_points(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
@@ -308,7 +308,7 @@ class DownsampleDriver(Driver):
             out[...] = values
             return out
 
-        return start(work)
+        return spawn(work)
 
     def _read_blocks(
         self, least: list[npt.NDArray[np.int64]], lengths: list[int], scope: OperationScope

@@ -18,16 +18,16 @@ from tessarr.tensorstore.drivers.downsample.downsample_driver import (
     downsample_handle,
 )
 from tessarr.tensorstore.drivers.downsample.reduction import METHODS, check_method
-from tessarr.tensorstore.future.combine import converted
+from tessarr.tensorstore.future.combine import convert_result
 from tessarr.tensorstore.future.future import Future
 from tessarr.tensorstore.handle.handle import TensorStore
 from tessarr.tensorstore.json.parse import lengths
 from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.spec.driver_spec import Opened, Opening
+from tessarr.tensorstore.spec.driver_spec import OpenRequest, OpenResult
 from tessarr.tensorstore.spec.spec import Spec
-from tessarr.tensorstore.spec.view_spec import BasedSpec, base_of, nested_json, without_dtype
+from tessarr.tensorstore.spec.view_spec import SingleBaseSpec, base_of, nested_json, without_dtype
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.context.references import Naming
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["DownsampleSpec"]
 
 
-class DownsampleSpec(BasedSpec):
+class DownsampleSpec(SingleBaseSpec):
     """The spec of a downsampled view."""
 
     name = "downsample"
@@ -156,7 +156,7 @@ class DownsampleSpec(BasedSpec):
         base_view = blocks.base_view(view)
         return None if base_view is None else base[base_view]
 
-    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+    def open(self, view: IndexTransform | None, opening: OpenRequest) -> Future[OpenResult]:
         """Start to open the base."""
         if opening.both or not opening.read:
             raise ArgumentError("a downsampled view cannot be written")
@@ -164,10 +164,10 @@ class DownsampleSpec(BasedSpec):
             known = self.outline().domain
             view = None if known is None else IndexTransform(known)
 
-        def opened(base: TensorStore) -> Opened:
+        def opened(base: TensorStore) -> OpenResult:
             handle = downsample_handle(base, self._factors, self._method)
             self._check(handle.domain, handle.dtype)
-            return Opened(handle._driver, view)
+            return OpenResult(handle._driver, view)
 
-        reading = Opening(True, False, opening.transaction, opening.batch)
-        return converted(open_spec(self._nested[0], reading), opened)
+        reading = OpenRequest(True, False, opening.transaction, opening.batch)
+        return convert_result(open_spec(self._nested[0], reading), opened)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
 from tessarr.errors import ArgumentError
 from tessarr.index_space import IndexDomain, IndexTransform, Layers
 from tessarr.index_space.dimension_names import as_integer, as_label
-from tessarr.tensorstore.context.context import Context, own
+from tessarr.tensorstore.context.context import Context, new_context
 from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.drivers.stack.stack_driver import Layer, StackDriver
 from tessarr.tensorstore.handle.handle import TensorStore, build_handle
-from tessarr.tensorstore.json.keywords import tells
-from tessarr.tensorstore.json.parse import given, of_class
+from tessarr.tensorstore.json.keywords import with_signature
+from tessarr.tensorstore.json.parse import check_class, drop_absent
 from tessarr.tensorstore.schema.data_type import DTypeLike
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.schema.units import UnitLike
@@ -74,7 +74,7 @@ the domain and the units."""
 _NO_KEYWORDS: Final[_Keywords] = ("", None, None, None, None, None, None)
 
 
-@tells(LayersKeywords)
+@with_signature(LayersKeywords)
 def overlay(layers: Iterable[Layer], **keywords: Unpack[LayersKeywords]) -> TensorStore:
     """Return the union of several handles; where they overlap the later one counts.
 
@@ -103,7 +103,7 @@ def overlay(layers: Iterable[Layer], **keywords: Unpack[LayersKeywords]) -> Tens
     return combine_layers(layers, "overlay", None, keywords)
 
 
-@tells(LayersKeywords)
+@with_signature(LayersKeywords)
 def concat(
     layers: Iterable[Layer], axis: int | str, **keywords: Unpack[LayersKeywords]
 ) -> TensorStore:
@@ -133,7 +133,7 @@ def concat(
     )
 
 
-@tells(LayersKeywords)
+@with_signature(LayersKeywords)
 def stack(
     layers: Iterable[Layer], axis: int = 0, **keywords: Unpack[LayersKeywords]
 ) -> TensorStore:
@@ -189,10 +189,10 @@ def combine_layers(
 
 
 def _read_keywords(keywords: LayersKeywords) -> _Keywords:
-    options = given(keywords, LayersKeywords)
+    options = drop_absent(keywords, LayersKeywords)
     modes = "".join([name[0] for name in ("read", "write") if options.pop(name, False)])
-    context = of_class(options.pop("context", None), Context, "context")
-    transaction = of_class(options.pop("transaction", None), Transaction, "transaction")
+    context = check_class(options.pop("context", None), Context, "context")
+    transaction = check_class(options.pop("transaction", None), Transaction, "transaction")
     schema = Schema()
     schema.update(**options)
     check_parts(schema)
@@ -213,12 +213,12 @@ def _common_properties(
     layer_type: DataType | None
     for layer in layers:
         if isinstance(layer, TensorStore):
-            layer_type, own, mode = layer._driver.dtype, layer._transaction, layer._mode
+            layer_type, joined, mode = layer._driver.dtype, layer._transaction, layer._mode
             view = layer._as_view()
         elif isinstance(layer, Spec):
             if layer.domain is None:
                 raise ArgumentError(f"layer {len(views)} needs a domain")
-            layer_type, own, mode = layer.dtype, transaction, "rw"
+            layer_type, joined, mode = layer.dtype, transaction, "rw"
             view, specs = layer._as_view(), True
         else:
             raise TypeError(f"a layer is a TensorStore or a Spec, not {type(layer).__name__}")
@@ -227,8 +227,8 @@ def _common_properties(
                 raise ArgumentError(f"layer {len(views)} has {layer_type}, not {data_type}")
             data_type = layer_type
         if not views:
-            possible, common = mode, own
-        elif own is not common:
+            possible, common = mode, joined
+        elif joined is not common:
             raise ArgumentError(f"layer {len(views)} is in a different transaction than layer 0")
         elif mode != possible:
             possible = "".join(sorted({*possible, *mode}))
@@ -260,7 +260,7 @@ def _bind_specs(
     layers: tuple[Layer, ...], data_type: DataType, context: Context | None
 ) -> tuple[Layer, ...]:
     """Return the layers, with specs bound to a context."""
-    shared = own() if context is None else context
+    shared = new_context() if context is None else context
     return tuple(
         [
             layer

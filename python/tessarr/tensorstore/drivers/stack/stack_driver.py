@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.index_space import IndexTransform
-from tessarr.tensorstore.batch.read_group import Together
+from tessarr.tensorstore.batch.read_group import ReadGroup
 from tessarr.tensorstore.driver import NO_SCOPE, Driver, OperationScope
-from tessarr.tensorstore.future.combine import all_done, chained, converted, written
+from tessarr.tensorstore.future.combine import (
+    chain_future,
+    convert_result,
+    join_futures,
+    join_writes,
+)
 from tessarr.tensorstore.future.future import Future, failed
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.handle.handle import TensorStore
@@ -27,7 +32,7 @@ from tessarr.tensorstore.ndarray_views import (
 )
 from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
-from tessarr.tensorstore.spec.driver_spec import Opening
+from tessarr.tensorstore.spec.driver_spec import OpenRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
 
     from tessarr.array import Array
     from tessarr.index_space import IndexDomain, Layers, Seen, View
-    from tessarr.tensorstore.batch.shared_reads import Expected
+    from tessarr.tensorstore.batch.shared_reads import ExpectedRead
     from tessarr.tensorstore.context.references import References
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
@@ -104,7 +109,7 @@ class StackDriver(Driver):
         """The units of the spec, or the layers' common units."""
         return common_units(self._units or (None,) * self.domain.rank, self.layers)
 
-    def stale_documents(self, scope: OperationScope) -> list[Expected]:
+    def stale_documents(self, scope: OperationScope) -> list[ExpectedRead]:
         """Return the stale documents of the layers."""
         open_ones = [layer for layer in self._layers if isinstance(layer, TensorStore)]
         return [
@@ -141,7 +146,7 @@ class StackDriver(Driver):
             result = empty(view.domain.shape, self.dtype.dtype) if out is None else out
             call_checked(split.take, result)
             stored = [_start_stored_read(split, result)] if split.waits else []
-            own = Together() if scope.batch is None and scope.read_group is None else None
+            own = ReadGroup() if scope.batch is None and scope.read_group is None else None
             part_scope = scope if own is None else OperationScope(scope.transaction, read_group=own)
             reads = [self._read_part(*part, result, part_scope) for part in split.far()]
             if own is not None:
@@ -150,14 +155,14 @@ class StackDriver(Driver):
             return failed(allocation_error(error, view))
         if stored and not reads:
             return stored[0]
-        return all_done(stored + reads, lambda: result, begin=own is not None)
+        return join_futures(stored + reads, lambda: result, begin=own is not None)
 
     def _read_part(
         self, n: int, view: View, target: View, result: npt.NDArray[Any], scope: OperationScope
     ) -> Future[Any]:
         if target.lists:
             items = self._read(n, view, None, scope)
-            return converted(items, lambda items: assign_elements(result, target, items))
+            return convert_result(items, lambda items: assign_elements(result, target, items))
         return self._read(n, view, select_elements(result, target), scope)
 
     def _read(
@@ -186,7 +191,7 @@ class StackDriver(Driver):
         if split.alone:
             return self._write(others[0][0], others[0][1], values, scope)
         call_checked(split.put, values)
-        return written(
+        return join_writes(
             [self._write(n, v, select_elements(values, target), scope) for n, v, target in others]
         )
 
@@ -220,8 +225,8 @@ class StackDriver(Driver):
                 raise ArgumentError(f"layer {n} has {layer.dtype}, not {self.dtype}")
             return begin(layer)
 
-        opening = Opening(not write, write, scope.transaction)
-        return chained(open_spec(self._layers[n], opening), start_operation)
+        opening = OpenRequest(not write, write, scope.transaction)
+        return chain_future(open_spec(self._layers[n], opening), start_operation)
 
     def _split_view(self, view: IndexTransform, scope: OperationScope, *, write: bool) -> Seen:
         """Split a view among the layers.

@@ -18,12 +18,12 @@ from tessarr.tensorstore.drivers.stack.combine import (
 )
 from tessarr.tensorstore.drivers.stack.stack_driver import StackDriver, common_units
 from tessarr.tensorstore.future.future import Future
-from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.future.spawn import spawn
 from tessarr.tensorstore.handle.handle import TensorStore
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.spec.driver_spec import DriverSpec, Opened, Opening
+from tessarr.tensorstore.spec.driver_spec import DriverSpec, OpenRequest, OpenResult
 from tessarr.tensorstore.spec.open_mode import OpenMode
-from tessarr.tensorstore.spec.view_spec import ViewSpec, nested_json, spec_inside
+from tessarr.tensorstore.spec.view_spec import ViewSpec, nested_json, read_nested_spec
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.context.context import Context
@@ -51,7 +51,7 @@ class StackSpec(ViewSpec):
             raise ArgumentError(f'"layers": {safe_repr(layers)} is not a list')
         spec = cls(schema)
         spec._references = References.parse(RESOURCES, members)
-        spec._set_nested(spec_inside(layer) for layer in layers)
+        spec._set_nested(read_nested_spec(layer) for layer in layers)
         for k, layer in enumerate(spec._nested):
             if layer.domain is None:
                 raise ArgumentError(f"layer {k} needs a domain")
@@ -145,12 +145,12 @@ class StackSpec(ViewSpec):
         modes = [layer.open_mode for layer in self._nested]
         return modes[0] if modes and modes.count(modes[0]) == len(modes) else OpenMode()
 
-    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+    def open(self, view: IndexTransform | None, opening: OpenRequest) -> Future[OpenResult]:
         """Open no layer: each layer is opened on first use."""
 
-        def opened() -> Opened:
+        def opened() -> OpenResult:
             keywords: LayersKeywords = {"transaction": opening.transaction, "schema": self.schema}
             handle = combine_layers(self._nested, "overlay", None, keywords, self._references)
-            return Opened(handle._driver, view)
+            return OpenResult(handle._driver, view)
 
-        return start(opened, here=True)
+        return spawn(opened, here=True)

@@ -17,8 +17,8 @@ from tessarr.tensorstore.drivers.virtual_chunked.functions import (
     VirtualChunkedWriteParameters,
     read_stamp,
 )
-from tessarr.tensorstore.future.combine import after
-from tessarr.tensorstore.future.executor import waiting
+from tessarr.tensorstore.future.combine import run_after
+from tessarr.tensorstore.future.executor import while_waiting
 from tessarr.tensorstore.future.future import Future, finished
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.index_space import View
-    from tessarr.tensorstore.context.chunk_cache import ChunkCache, Kept
+    from tessarr.tensorstore.context.chunk_cache import CachedChunk, ChunkCache
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
 __all__ = ["Chunks", "PendingRead"]
@@ -43,7 +43,7 @@ class PendingRead(NamedTuple):
     chunk: npt.NDArray[Any]
     called: Future[Any] | None
     """Ends with the call; None if the function has returned."""
-    cached: Kept | None
+    cached: CachedChunk | None
     """The cached chunk."""
 
     def end(self) -> tuple[npt.NDArray[Any], bytes]:
@@ -117,7 +117,7 @@ class Chunks:
         cache: ChunkCache,
         box: View,
         parameters: VirtualChunkedReadParameters,
-        cached: Kept | None,
+        cached: CachedChunk | None,
     ) -> PendingRead:
         """Start to read a chunk; the cache can have a stale one."""
         if cached is not None:
@@ -145,7 +145,7 @@ class Chunks:
     def store(self, cache: ChunkCache, box: View, chunk: npt.NDArray[Any]) -> Future[bool]:
         """Write a chunk."""
         writing = self._write(cache, box, chunk, b"")
-        return after([writing.called], lambda: finished(writing.end()))
+        return run_after([writing.called], lambda: finished(writing.end()))
 
     def change(
         self,
@@ -155,7 +155,7 @@ class Chunks:
     ) -> None:
         """Read a chunk, change a part of it and write it, until no other writer interferes."""
         parameters = VirtualChunkedReadParameters()
-        with waiting(), self._lock:  # other threads may be needed to finish the call
+        with while_waiting(), self._lock:  # other threads may be needed to finish the call
             cached, last_generation = cache.get(box.origin), None
             while True:
                 if cached is None or cached[2] < parameters.staleness_bound:
@@ -175,7 +175,7 @@ class Chunks:
                 )
                 parameters = VirtualChunkedReadParameters(staleness_bound=time.time())
 
-    def check_readable(self, cached: Kept | None) -> None:
+    def check_readable(self, cached: CachedChunk | None) -> None:
         """Refuse to change a chunk that is not in the cache, and cannot be read."""
         if cached is None and self._functions.read is None:
             raise ArgumentError(

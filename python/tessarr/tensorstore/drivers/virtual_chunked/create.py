@@ -21,7 +21,7 @@ from tessarr.tensorstore.drivers.virtual_chunked.virtual_driver import (
     VirtualDriver,
 )
 from tessarr.tensorstore.handle.handle import TensorStore, build_handle
-from tessarr.tensorstore.json.parse import of_class
+from tessarr.tensorstore.json.parse import check_class
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.data_type import DTypeLike
 from tessarr.tensorstore.schema.schema import Schema
@@ -117,6 +117,8 @@ def virtual_chunked(
     if loop is None:
         loop = running_loop()
     functions = Functions(read_function, write_function, loop)
-    references = References(RESOURCES, {}).bind(of_class(context, Context, "context") or Context())
+    references = References(RESOURCES, {}).bind(
+        check_class(context, Context, "context") or Context()
+    )
     driver = VirtualDriver(functions, constraints, references)
-    return build_handle(driver, None, None, of_class(transaction, Transaction, "transaction"))
+    return build_handle(driver, None, None, check_class(transaction, Transaction, "transaction"))

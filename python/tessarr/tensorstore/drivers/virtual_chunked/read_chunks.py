@@ -10,9 +10,9 @@ from tessarr.tensorstore.batch.batch import Batch
 from tessarr.tensorstore.drivers.virtual_chunked.functions import (
     VirtualChunkedReadParameters,
 )
-from tessarr.tensorstore.future.combine import after
+from tessarr.tensorstore.future.combine import run_after
 from tessarr.tensorstore.future.future import Future, finished
-from tessarr.tensorstore.future.spawn import begun
+from tessarr.tensorstore.future.spawn import spawn_future
 from tessarr.tensorstore.ndarray_views import assign_elements, call_checked, select_elements
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class ChunkReader:
             missing = self._missing_cells()
             if missing is None:
                 return finished(self._result)
-        return begun(partial(self._read, missing))
+        return spawn_future(partial(self._read, missing))
 
     def _missing_cells(self) -> list[_Cell] | None:
         """Copy cached chunks; return cells up to the first missing one, or None at the end."""
@@ -120,7 +120,7 @@ class ChunkReader:
                 self._copy(*pending)
             return finished(self._result)
 
-        return after([reading.called for reading, *_ in pending_reads], finish)
+        return run_after([reading.called for reading, *_ in pending_reads], finish)
 
     def _copy(self, reading: PendingRead, inside: View, target: View) -> None:
         """Wait for a chunk, and copy the selected part."""

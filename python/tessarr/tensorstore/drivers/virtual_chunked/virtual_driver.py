@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 from tessarr.errors import SelectionError
 from tessarr.index_space import Cells, Dim, IndexDomain, IndexTransform
 from tessarr.index_space.intervals import INFINITE
-from tessarr.tensorstore.context.caching import memory_of
-from tessarr.tensorstore.context.chunk_cache import ChunkCache, ChunkShelf
+from tessarr.tensorstore.context.caching import caches_of
+from tessarr.tensorstore.context.chunk_cache import ChunkCache, SharedChunkCache
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.virtual_chunked.chunks import Chunks
 from tessarr.tensorstore.drivers.virtual_chunked.read_chunks import ChunkReader
 from tessarr.tensorstore.drivers.virtual_chunked.write_buffer import StagedChunks
-from tessarr.tensorstore.future.combine import all_done
+from tessarr.tensorstore.future.combine import join_futures
 from tessarr.tensorstore.future.future import NOTHING, Future, failed, finished
-from tessarr.tensorstore.future.spawn import begun
+from tessarr.tensorstore.future.spawn import spawn_future
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.ndarray_views import (
     assign_elements,
@@ -26,7 +26,11 @@ from tessarr.tensorstore.ndarray_views import (
     out_of_bounds_error,
     select_elements,
 )
-from tessarr.tensorstore.schema.choose_chunk_shape import alike, check_codec_chunk, choose
+from tessarr.tensorstore.schema.choose_chunk_shape import (
+    check_codec_chunk,
+    choose_chunk_shapes,
+    unified_chunks,
+)
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 
 if TYPE_CHECKING:
@@ -84,7 +88,7 @@ class VirtualDriver(Driver):
         self.references = references
         self._schema = schema
         self.dtype = schema.dtype
-        self._cache = ChunkCache(memory_of(references.resource("cache_pool")).chunks)
+        self._cache = ChunkCache(caches_of(references.resource("cache_pool")).chunks)
         domain = schema.domain
         if domain is None:
             domain = IndexDomain(schema.rank)
@@ -95,7 +99,7 @@ class VirtualDriver(Driver):
         layout_json = layout.to_json()
         check_codec_chunk(schema._layout)
         extent = self._domain._as_view()
-        self._shape, _ = choose(alike(schema._layout), extent, extent.rank)
+        self._shape, _ = choose_chunk_shapes(unified_chunks(schema._layout), extent, extent.rank)
         origin = layout.grid_origin or (None,) * schema.rank
         self._origin = tuple(
             _grid_origin(dim, size) if start is None else start
@@ -184,9 +188,9 @@ class VirtualDriver(Driver):
                     ends.append(self._chunks.store(self._cache, box, chunk))
                 else:
                     self._chunks.change(self._cache, box, partial(_assign_items, inside, items))
-            return all_done(ends, lambda: None)
+            return join_futures(ends, lambda: None)
 
-        done = begun(work)
+        done = spawn_future(work)
         return WriteFutures._of(done, done)
 
     def _cells(self, view: IndexTransform) -> Cells:
@@ -209,7 +213,7 @@ class VirtualDriver(Driver):
         """Return new staged chunks, with a cache of reads if the driver has none."""
         cache = self._cache
         if not cache.limit:
-            cache = ChunkCache(ChunkShelf(_STAGED_READ_BYTES, int))
+            cache = ChunkCache(SharedChunkCache(_STAGED_READ_BYTES, int))
         store, change = partial(self._chunks.store, cache), partial(self._chunks.change, cache)
         return StagedChunks(self._chunks.new, store, change, cache)
 

@@ -11,10 +11,10 @@ from tessarr.tensorstore.drivers.virtual_chunked.virtual_driver import (
     RESOURCES,
     VirtualDriver,
 )
-from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.future.spawn import spawn
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.spec.context_spec import ReferringSpec
-from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
+from tessarr.tensorstore.spec.context_spec import ResourceSpec
+from tessarr.tensorstore.spec.driver_spec import OpenRequest, OpenResult, SpecChanges
 
 if TYPE_CHECKING:
     from tessarr.index_space import IndexTransform
@@ -28,7 +28,7 @@ __all__ = ["VirtualSpec"]
 _FUNCTIONS: Final = ("read_function", "write_function")
 
 
-class VirtualSpec(ReferringSpec):
+class VirtualSpec(ResourceSpec):
     """The spec of a pair of functions."""
 
     name = "virtual_chunked"
@@ -71,7 +71,7 @@ class VirtualSpec(ReferringSpec):
         json = dict(zip(_FUNCTIONS, (self._functions.read, self._functions.write), strict=True))
         return json | self._references.json(naming, include_defaults=include_defaults)
 
-    def changed(self, options: Options) -> Self:
+    def changed(self, options: SpecChanges) -> Self:
         """Return the spec with options."""
         if options.kvstore is not None:
             raise ArgumentError('a spec of the driver "virtual_chunked" takes no kvstore')
@@ -82,10 +82,10 @@ class VirtualSpec(ReferringSpec):
             spec.schema = self.schema._merged(options.schema)
         return spec
 
-    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+    def open(self, view: IndexTransform | None, opening: OpenRequest) -> Future[OpenResult]:
         """Return the driver."""
 
-        def opened() -> Opened:
+        def opened() -> OpenResult:
             functions = self._functions
             for requested, function, act in (
                 (opening.read and not opening.write, functions.read, "read"),
@@ -93,6 +93,6 @@ class VirtualSpec(ReferringSpec):
             ):
                 if requested and function is None:
                     raise ArgumentError(f"a function to {act} chunks is missing")
-            return Opened(VirtualDriver(functions, self.schema, self._references), view)
+            return OpenResult(VirtualDriver(functions, self.schema, self._references), view)
 
-        return start(opened, here=True)
+        return spawn(opened, here=True)

@@ -18,7 +18,7 @@ from tessarr.tensorstore.drivers.zarr.constraints import build_array_view
 from tessarr.tensorstore.drivers.zarr.inner_dimensions import InnerDimensions
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.element_type import Field, element_of
-from tessarr.tensorstore.schema.fill_value import scalar_of
+from tessarr.tensorstore.schema.fill_value import decode_fill
 from tessarr.tensorstore.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class ArrayProperties:
         meta = self.meta
         if meta.fill_value is None:
             return None
-        value = scalar_of(meta.data_type, meta.fill_value, self.field)
+        value = decode_fill(meta.data_type, meta.fill_value, self.field)
         if self.places is not None:
             value = value[self.places]
         value.setflags(write=False)

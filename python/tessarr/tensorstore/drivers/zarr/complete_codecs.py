@@ -14,9 +14,9 @@ from tessarr.tensorstore.schema.codec_chain_spec import (
     INDEX,
     MAX_TYPESIZE,
     SHARDING,
-    Chain,
-    Part,
-    whole_configuration,
+    ChainSpec,
+    CodecEntry,
+    complete_configuration,
 )
 from tessarr.tensorstore.schema.element_type import is_raw
 from tessarr.types import JSONObject, Shape
@@ -46,7 +46,7 @@ class CodecTarget:
     order: Shape | None = None
 
 
-def complete_chain(chain: Chain, target: CodecTarget) -> list[JSONObject]:
+def complete_chain(chain: ChainSpec, target: CodecTarget) -> list[JSONObject]:
     """Return the chain for a document, with all open options chosen.
 
     Raises
@@ -90,12 +90,12 @@ def _transpose_target(target: CodecTarget, axes: Shape) -> CodecTarget:
     )
 
 
-def _default_serializer(data_type: DataType) -> Part:
+def _default_serializer(data_type: DataType) -> CodecEntry:
     serializer = default_serializer(data_type)
     if serializer is None:
-        return Part("bytes", "array_bytes", {})
+        return CodecEntry("bytes", "array_bytes", {})
     stated: JSONObject = serializer.to_json(3)
-    return Part(stated["name"], "array_bytes", stated.get("configuration", {}))
+    return CodecEntry(stated["name"], "array_bytes", stated.get("configuration", {}))
 
 
 def _item_bytes(data_type: DataType) -> int:
@@ -103,7 +103,7 @@ def _item_bytes(data_type: DataType) -> int:
     return 1 if data_type.numpy.names or is_raw(data_type) else data_type.item_bytes
 
 
-def _complete_codec(part: Part, target: CodecTarget, item_bytes: int | None) -> JSONObject:
+def _complete_codec(part: CodecEntry, target: CodecTarget, item_bytes: int | None) -> JSONObject:
     options = dict(part.options)
     match part.name:
         case "transpose":
@@ -122,7 +122,7 @@ def _complete_codec(part: Part, target: CodecTarget, item_bytes: int | None) -> 
         case "crc32c":
             return _codec_json("crc32c", {})
         case _:
-            return _codec_json(part.name, whole_configuration(part.name, options))
+            return _codec_json(part.name, complete_configuration(part.name, options))
 
 
 def _blosc(options: dict[str, Any], item_bytes: int | None) -> JSONObject:
@@ -145,11 +145,11 @@ def _blosc(options: dict[str, Any], item_bytes: int | None) -> JSONObject:
     return _codec_json("blosc", result)
 
 
-def _complete_sharding(part: Part, target: CodecTarget) -> JSONObject:
+def _complete_sharding(part: CodecEntry, target: CodecTarget) -> JSONObject:
     shape = part.options.get("chunk_shape", target.read_chunk)
     if len(shape) != target.rank:
         raise ArgumentError(f"subchunks {list(shape)} in chunks of {target.rank} dimensions")
-    inner = part.subchunks or Chain()
+    inner = part.subchunks or ChainSpec()
     index = part.options.get("index_codecs", INDEX)
     numbers = data_types.to_data_type("uint64")
     return _codec_json(

@@ -18,7 +18,7 @@ from tessarr.format.chunk_grid import RegularGrid
 from tessarr.format.validation import Problems
 from tessarr.index_space import INFINITE, Dim, IndexDomain, IndexTransform, View
 from tessarr.metadata.node import check_sizes
-from tessarr.tensorstore.json.parse import compare, refuse, without_fractions
+from tessarr.tensorstore.json.parse import check_equal, raise_problems, without_fractions
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import OPEN, CodecSpec
 from tessarr.tensorstore.schema.element_type import (
@@ -28,14 +28,14 @@ from tessarr.tensorstore.schema.element_type import (
     element_of,
     stored_type,
 )
-from tessarr.tensorstore.schema.fill_value import new_fill, record_fill, scalar_of
+from tessarr.tensorstore.schema.fill_value import decode_fill, encode_fill, encode_record_fill
 from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT, LayoutConstraints
-from tessarr.tensorstore.schema.propagate import merged_domains
+from tessarr.tensorstore.schema.propagate import merge_domains
 from tessarr.tensorstore.schema.schema import Schema
 
 if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
-    from tessarr.tensorstore.schema.choose_chunk_shape import Asked
+    from tessarr.tensorstore.schema.choose_chunk_shape import ChunkConstraints
     from tessarr.tensorstore.schema.units import Units
     from tessarr.types import JSONObject, Shape, ZarrFormat
 
@@ -63,7 +63,7 @@ class ResolvedConstraints(NamedTuple):
     labels: tuple[str, ...]
     layout: LayoutConstraints
     chunked: int
-    chunk_constraints: Asked
+    chunk_constraints: ChunkConstraints
 
 
 class NewArray(NamedTuple):
@@ -175,7 +175,7 @@ class Constraints(ABC):
         """
 
     @abstractmethod
-    def chunk_constraints(self, layout: LayoutConstraints, chunked: int) -> Asked:
+    def chunk_constraints(self, layout: LayoutConstraints, chunked: int) -> ChunkConstraints:
         """Return the constraints on the lengths of chunks.
 
         Raises
@@ -227,7 +227,7 @@ class Constraints(ABC):
         # A spec is stricter than a stored document, except for booleans as 0 and 1.
         problems = Problems(strict=self.data_type.name != "bool")
         result = self.data_type.fill_from_json(self.fill, self.zarr_format, "fill_value", problems)
-        refuse(problems)
+        raise_problems(problems)
         return result
 
     def effective(self, schema: Schema, of: Field = WHOLE) -> Schema:
@@ -244,7 +244,7 @@ class Constraints(ABC):
         fill = None
         if self.fill is not OPEN and element is not None and self.data_type is not None:
             data = self.fill_bytes()
-            fill = None if data is None else scalar_of(self.data_type, data, of)
+            fill = None if data is None else decode_fill(self.data_type, data, of)
         units = self.dimension_units
         fields = {
             "dtype": None if element is None else element.dtype,
@@ -339,7 +339,7 @@ class Constraints(ABC):
         outer_rank = rank - len(inner or ())
         stated = self.shape or ()
         domain = _unbounded_domain(stated, outer_rank, self.dimension_names, inner or ())
-        return domain if schema_domain is None else merged_domains(domain, schema_domain)
+        return domain if schema_domain is None else merge_domains(domain, schema_domain)
 
     def _chunked_rank(self, rank: int | None, inner: Shape | None) -> int | None:
         """Return the number of chunked dimensions, or None while it is open."""
@@ -459,8 +459,8 @@ class Constraints(ABC):
         if value is None:
             return None if self.zarr_format == 2 else stored.default_fill()
         if stored.numpy.names:
-            return record_fill(value, stored)
-        return stored.storable_fill(new_fill(value, stored), self.zarr_format)
+            return encode_record_fill(value, stored)
+        return stored.storable_fill(encode_fill(value, stored), self.zarr_format)
 
     def check_common_members(
         self, meta: ArrayMeta, chunk_shape: Shape | None, stored_fill: Any
@@ -472,19 +472,19 @@ class Constraints(ABC):
         ArgumentError
             If they differ.
         """
-        compare("shape", self.shape, meta.shape)
-        compare("chunk_shape", self.chunk_shape, chunk_shape)
+        check_equal("shape", self.shape, meta.shape)
+        check_equal("chunk_shape", self.chunk_shape, chunk_shape)
         if self.data_type is not None:
             form = self.zarr_format
             stated, actual = self.data_type.to_json(form), meta.data_type.to_json(form)
-            compare(self.data_type_member, stated, actual)
+            check_equal(self.data_type_member, stated, actual)
         if self.fill is not OPEN and self.fill_bytes() != stored_fill:
             raise ArgumentError(
                 f"metadata: fill_value {safe_repr(self.fill)} does not match "
                 f"{safe_repr(meta.fill_scalar)}"
             )
         for name, expected in self.attributes.items():
-            compare(f"attributes/{name}", expected, meta.attributes.get(name))
+            check_equal(f"attributes/{name}", expected, meta.attributes.get(name))
 
 
 def _unbounded_domain(
@@ -524,6 +524,6 @@ def parse_data_type(value: Any, zarr_format: ZarrFormat, what: str) -> data_type
     """
     problems = Problems()
     result = data_types.from_json(without_fractions(value), zarr_format, what, problems)
-    refuse(problems)
+    raise_problems(problems)
     assert result is not None
     return result

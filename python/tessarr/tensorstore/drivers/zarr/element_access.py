@@ -11,13 +11,13 @@ import numpy as np
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.index_space import lower
 from tessarr.store import LocalStore, MemoryStore
-from tessarr.tensorstore.batch.read_group import begun
+from tessarr.tensorstore.batch.read_group import start_read
 from tessarr.tensorstore.drivers.zarr.statistics import find_statistics
-from tessarr.tensorstore.future.combine import converted
+from tessarr.tensorstore.future.combine import convert_result
 from tessarr.tensorstore.future.future import NOTHING, Future, failed, finished
-from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.future.spawn import spawn
 from tessarr.tensorstore.future.write_futures import WriteFutures
-from tessarr.tensorstore.kvstore.local import changes_at_once
+from tessarr.tensorstore.kvstore.local import is_fast_to_write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tessarr.array import Array
     from tessarr.index_space import IndexTransform
     from tessarr.store import Store
-    from tessarr.tensorstore.batch.read_group import Together
+    from tessarr.tensorstore.batch.read_group import ReadGroup
     from tessarr.tensorstore.drivers.zarr.array_properties import ArrayProperties
     from tessarr.tensorstore.drivers.zarr.inner_dimensions import InnerDimensions, InnerWrite
     from tessarr.types import Shape
@@ -86,7 +86,7 @@ class ElementAccess:
     @property
     def at_once(self) -> bool:
         """Whether a small change is faster than a hand-off to another thread."""
-        return changes_at_once(self._base_store)
+        return is_fast_to_write(self._base_store)
 
     def outer(self, view: IndexTransform) -> IndexTransform:
         """Return the view of the array, without the dimensions inside of its elements."""
@@ -116,7 +116,7 @@ class ElementAccess:
         array: Array,
         view: IndexTransform,
         out: npt.NDArray[Any] | None,
-        read_group: Together | None = None,
+        read_group: ReadGroup | None = None,
     ) -> Future[npt.NDArray[Any]]:
         """Start to read a view of an array, into `out` if it is not None."""
         try:
@@ -124,7 +124,9 @@ class ElementAccess:
                 return self._read_inner(array, self._inner, view, out, read_group)
             if self._as_stored:
                 return self._read_elements(array, view, out, read_group)
-            future = converted(self._read_elements(array, view, None, read_group), self._to_native)
+            future = convert_result(
+                self._read_elements(array, view, None, read_group), self._to_native
+            )
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(_convert_error(error))
         return future if out is None else _fill_out(future, out)
@@ -134,7 +136,7 @@ class ElementAccess:
         array: Array,
         view: IndexTransform,
         out: npt.NDArray[Any] | None,
-        read_group: Together | None,
+        read_group: ReadGroup | None,
     ) -> Future[Any]:
         """Start to read elements as they are stored."""
         read = array._reading_view(view._view, self._stored, out, self._parts)
@@ -147,7 +149,7 @@ class ElementAccess:
         if swift and (self.in_memory or (self._is_local and self._previous_read() is None)):
             future = finished(read.now())
         else:
-            future = begun(read, soon=swift)
+            future = start_read(read, soon=swift)
         if not self.in_memory:
             self._previous_read, self._last_read = self._last_read, ref(future)
         return future
@@ -161,10 +163,10 @@ class ElementAccess:
         inner: InnerDimensions,
         view: IndexTransform,
         out: npt.NDArray[Any] | None,
-        read_group: Together | None,
+        read_group: ReadGroup | None,
     ) -> Future[npt.NDArray[Any]]:
         split = inner.split(view)
-        future = converted(
+        future = convert_result(
             self._read_elements(array, split.outer, None, read_group),
             lambda values: inner.select(split, self._split_elements(values, inner)),
         )
@@ -204,7 +206,7 @@ class ElementAccess:
         ready = chosen.buffer(values)
         if self._is_local and self._is_small(view):
             write = partial(array._write, chosen.axes, chosen.out_axes, ready, parts)
-            return start(write, here=self.at_once)
+            return spawn(write, here=self.at_once)
         future: Future[None] = Future._pending()
         future._work = array._write_future(chosen.axes, chosen.out_axes, ready, future, parts).help
         return future
@@ -231,7 +233,7 @@ class ElementAccess:
             ready = packed.reshape(piece.outer.domain.shape)
             futures.append(self._store(array, piece.outer, ready, _merge_runs(offsets, size)))
         several = len(futures) != 1
-        done = start(lambda: _wait_all(futures), here=not futures) if several else futures[0]
+        done = spawn(lambda: _wait_all(futures), here=not futures) if several else futures[0]
         return WriteFutures._of(done, done)
 
     def _inner_location(self) -> tuple[int, np.dtype[Any]]:
@@ -295,7 +297,7 @@ def _fill_out(source: Future[Any], out: npt.NDArray[Any]) -> Future[Any]:
         out[...] = values
         return out
 
-    return converted(source, fill)
+    return convert_result(source, fill)
 
 
 def _no_future() -> None:

@@ -15,7 +15,7 @@ from tessarr.tensorstore.drivers.zarr.array_properties import properties_of
 
 if TYPE_CHECKING:
     from tessarr.store import Store
-    from tessarr.tensorstore.context.caching import Known
+    from tessarr.tensorstore.context.caching import CachedMetadata
     from tessarr.tensorstore.drivers.zarr.zarr_spec import ZarrSpec
 
 __all__ = ["find_metadata", "is_reusable"]
@@ -61,7 +61,7 @@ def _read_existing(
     )
 
 
-def is_reusable(spec: ZarrSpec, store: Store, path: str, known: Known) -> bool:
+def is_reusable(spec: ZarrSpec, store: Store, path: str, known: CachedMetadata) -> bool:
     """Return whether cached metadata are usable; a transaction compares them at commit."""
     return type(store) is not StagedStore or _UnchangedCheck(spec, path, known.meta).register(
         store, known.seen

@@ -12,16 +12,22 @@ from tessarr.errors import ArgumentError
 from tessarr.flow.open import prefix_of
 from tessarr.index_space import IndexTransform
 from tessarr.store import MemoryStore
-from tessarr.tensorstore.batch.shared_reads import Expected
-from tessarr.tensorstore.context.caching import Known, bound_of, memory_of, over, pool_of
+from tessarr.tensorstore.batch.shared_reads import ExpectedRead
+from tessarr.tensorstore.context.caching import (
+    CachedMetadata,
+    caches_of,
+    pool_of,
+    staleness_bound,
+    with_cache,
+)
 from tessarr.tensorstore.drivers.zarr.array_properties import properties_of
 from tessarr.tensorstore.drivers.zarr.find_metadata import find_metadata, is_reusable
 from tessarr.tensorstore.drivers.zarr.zarr_driver import ZarrDriver, is_compatible
 from tessarr.tensorstore.drivers.zarr.zarr_spec import ZarrSpec
-from tessarr.tensorstore.future.spawn import start
-from tessarr.tensorstore.kvstore.limits import copied
+from tessarr.tensorstore.future.spawn import spawn
+from tessarr.tensorstore.kvstore.limits import limit_copies
 from tessarr.tensorstore.kvstore.local import waits_for_disk
-from tessarr.tensorstore.spec.driver_spec import Opened, Opening
+from tessarr.tensorstore.spec.driver_spec import OpenRequest, OpenResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,9 +35,9 @@ if TYPE_CHECKING:
     from tessarr.array import Array
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
-    from tessarr.tensorstore.batch.read_group import Together
-    from tessarr.tensorstore.batch.shared_reads import Sharing
-    from tessarr.tensorstore.context.caching import Memory
+    from tessarr.tensorstore.batch.read_group import ReadGroup
+    from tessarr.tensorstore.batch.shared_reads import SharedReads
+    from tessarr.tensorstore.context.caching import SharedCaches
     from tessarr.tensorstore.future.future import Future
 
 __all__ = ["OpenableZarrSpec"]
@@ -40,7 +46,7 @@ __all__ = ["OpenableZarrSpec"]
 class OpenableZarrSpec(ZarrSpec):
     """A spec of a Zarr array that can be opened or created."""
 
-    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+    def open(self, view: IndexTransform | None, opening: OpenRequest) -> Future[OpenResult]:
         """Start to open."""
         if self._place is None:
             raise ArgumentError("the spec has no kvstore: give the location of the array")
@@ -56,13 +62,13 @@ class OpenableZarrSpec(ZarrSpec):
         shares = opening.transaction is None and not self._mode.create
         work = partial(self._open_array, view, store, path, opening.transaction)
         if opening.batch is None or not collects:
-            return start(work, opening.sharing if shares else None, here=inline)
+            return spawn(work, opening.sharing if shares else None, here=inline)
 
-        def begin(_: Together, sharing: Sharing) -> Future[Opened]:
-            return start(work, sharing if shares else None, here=inline)
+        def begin(_: ReadGroup, sharing: SharedReads) -> Future[OpenResult]:
+            return spawn(work, sharing if shares else None, here=inline)
 
-        document = Expected(store, prefix_of(path) + self._marker)
-        later: Future[Opened] = opening.batch._later(begin, [document] * shares, opens=True)
+        document = ExpectedRead(store, prefix_of(path) + self._marker)
+        later: Future[OpenResult] = opening.batch._later(begin, [document] * shares, opens=True)
         return later
 
     def _waits_for_disk(self, store: Store, path: str) -> bool:
@@ -77,12 +83,12 @@ class OpenableZarrSpec(ZarrSpec):
         store: Store,
         path: str,
         transaction: Any,
-        sharing: Sharing | None = None,
-    ) -> Opened:
+        sharing: SharedReads | None = None,
+    ) -> OpenResult:
         now, key = time.time(), prefix_of(path) + self.document
         if sharing is not None:
             now = sharing.began_s
-        since = bound_of(self._recheck_data, now)
+        since = staleness_bound(self._recheck_data, now)
         fresh, lasting, memory = self._cached_stores(
             store, now, since, staged=transaction is not None
         )
@@ -93,7 +99,7 @@ class OpenableZarrSpec(ZarrSpec):
         known = memory.find((store, key)) if memory is not None else None
         # Cached metadata can lack attributes.
         knows = known is not None and self._mode.open and not self.reads_attributes
-        is_fresh = known and known.looked_s >= bound_of(self._recheck_metadata, now)
+        is_fresh = known and known.looked_s >= staleness_bound(self._recheck_metadata, now)
         if known and knows and is_fresh and is_reusable(self, fresh, path, known):
             meta, now, seen = known.meta, known.looked_s, known.seen
             self._check(meta)
@@ -105,7 +111,7 @@ class OpenableZarrSpec(ZarrSpec):
         # Without a fill value, missing chunks have no defined content.
         store_fill = self._store_fill or meta.fill_value is None
         if self._references.says("data_copy_concurrency"):
-            lasting = copied(lasting, self._references.resource("data_copy_concurrency"))
+            lasting = limit_copies(lasting, self._references.resource("data_copy_concurrency"))
         array = bind_array(
             meta,
             lasting,
@@ -120,7 +126,7 @@ class OpenableZarrSpec(ZarrSpec):
             known.learn(meta, now)
             known.seen.last, seen = seen.last, known.seen
         elif transaction is None and memory is not None:
-            known = Known(meta, now, seen)
+            known = CachedMetadata(meta, now, seen)
             memory.add((store, key), known)
         elif known and not is_compatible(known.meta, meta):
             known = None  # the metadata of another array
@@ -134,11 +140,11 @@ class OpenableZarrSpec(ZarrSpec):
             seen=seen,
             data_since=since,
         )
-        return Opened(driver, self._add_labels(view, array))
+        return OpenResult(driver, self._add_labels(view, array))
 
     def _cached_stores(
         self, store: Store, now: float, since: float, *, staged: bool
-    ) -> tuple[Store, Store, Memory | None]:
+    ) -> tuple[Store, Store, SharedCaches | None]:
         """Return the store for opening, the store for later reads, and the cache of open arrays."""
         references, recheck = self._references, self._recheck_metadata
         is_checked_once = (
@@ -149,7 +155,7 @@ class OpenableZarrSpec(ZarrSpec):
             return store, store, None  # no I/O and nothing shared
         own = references.has("metadata_cache_pool")
         resource = references.resource("metadata_cache_pool" if own else "cache_pool")
-        remembered = memory_of(resource)
+        remembered = caches_of(resource)
         memory = None if self._mode._assumes else remembered
         if is_memory:
             return store, store, memory
@@ -157,15 +163,15 @@ class OpenableZarrSpec(ZarrSpec):
         since = -inf if data is None else since
         later = inf  # without room, cached values are revalidated each time
         if remembered.pool is not None:
-            later = -inf if is_checked_once else bound_of(recheck, now)
+            later = -inf if is_checked_once else staleness_bound(recheck, now)
         pool = None if self._mode.create else remembered.lasting
         # a store that is new to the cache is fresh
         new = pool is not None and not pool.has_store(store)
-        lasting = over(store, remembered, data, (later, since), now)
+        lasting = with_cache(store, remembered, data, (later, since), now)
         if later == inf or ((new or recheck != "open") and not staged):
             return lasting, lasting, memory
         # Documents are revalidated, in transactions in any case.
-        return over(store, remembered, data, (inf, since), now), lasting, memory
+        return with_cache(store, remembered, data, (inf, since), now), lasting, memory
 
     def _add_labels(self, view: IndexTransform | None, array: Array) -> IndexTransform | None:
         """Return the view, with labels from the schema where the array has none."""
@@ -181,7 +187,7 @@ class OpenableZarrSpec(ZarrSpec):
 
 
 def _update_known(
-    memory: Memory, key: tuple[Store, str], read_metadata: Callable[[], ArrayMeta | None]
+    memory: SharedCaches, key: tuple[Store, str], read_metadata: Callable[[], ArrayMeta | None]
 ) -> None:
     """Record the metadata of a replaced array, after the commit that created it."""
     known, meta = memory.find(key), read_metadata()

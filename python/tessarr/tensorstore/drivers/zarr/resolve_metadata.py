@@ -14,14 +14,14 @@ from tessarr.tensorstore.drivers.zarr.array_properties import properties_of
 from tessarr.tensorstore.drivers.zarr.constraints import Constraints
 from tessarr.tensorstore.drivers.zarr.zarr2_constraints import Zarr2
 from tessarr.tensorstore.drivers.zarr.zarr3_constraints import Zarr3
-from tessarr.tensorstore.json.parse import compare
+from tessarr.tensorstore.json.parse import check_equal
 from tessarr.tensorstore.schema.choose_chunk_shape import check_codec_chunk
 from tessarr.tensorstore.schema.codec_spec import OPEN
 from tessarr.tensorstore.schema.element_type import WHOLE, Field
-from tessarr.tensorstore.schema.fill_value import new_fill
+from tessarr.tensorstore.schema.fill_value import encode_fill
 from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT
-from tessarr.tensorstore.schema.propagate import merged_domains
-from tessarr.tensorstore.schema.units import merged_units
+from tessarr.tensorstore.schema.propagate import merge_domains
+from tessarr.tensorstore.schema.units import merge_units
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.schema.schema import Schema
@@ -140,16 +140,16 @@ def _check_all_but_fill(meta: ArrayMeta, metadata: Any, schema: Schema, field: F
     if schema._says_nothing:
         return
     properties = properties_of(meta, field)
-    compare("rank", schema.rank, properties.domain.rank)
+    check_equal("rank", schema.rank, properties.domain.rank)
     if schema.dtype is not None:
-        compare("dtype", schema.dtype.name, properties.dtype.name)
+        check_equal("dtype", schema.dtype.name, properties.dtype.name)
     if schema.domain is not None:
-        merged_domains(properties.domain, schema.domain)
+        merge_domains(properties.domain, schema.domain)
     units = schema.dimension_units or ()
     if units.count(None) < len(units):
         if meta.zarr_format == 2:
             raise ArgumentError("dimension_units: format 2 cannot store them")
-        merged_units(properties.dimension_units, units)
+        merge_units(properties.dimension_units, units)
 
 
 def _check_chunks(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field) -> None:
@@ -174,5 +174,5 @@ def _check_fill(meta: ArrayMeta, schema: Schema, field: Field) -> None:
         return
     if meta.fill_value is None and meta.zarr_format == 2:
         raise ArgumentError("fill_value: the array has none")
-    if new_fill(fill, meta.data_type) != meta.fill_or_default:
+    if encode_fill(fill, meta.data_type) != meta.fill_or_default:
         raise ArgumentError(f"fill_value {fill} does not match {safe_repr(meta.fill_scalar)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tessarr.index_space.output_index_map import evaluate_map
-from tessarr.tensorstore.schema.domain_bounds import extents
+from tessarr.tensorstore.schema.domain_bounds import get_extents
 
 if TYPE_CHECKING:
     from tessarr.array import Array
@@ -45,7 +45,9 @@ def find_statistics(
 def _drop_below_origin(view: IndexTransform) -> IndexTransform | None:
     """Return the positions of a view that are not below the origin, or None."""
     dims = view.domain._dims
-    below = [item for item, (begin, _) in zip(view.output, extents(view), strict=True) if begin < 0]
+    below = [
+        item for item, (begin, _) in zip(view.output, get_extents(view), strict=True) if begin < 0
+    ]
     mask = reduce(np.logical_and, (evaluate_map(item, dims) >= 0 for item in below))
     if not mask.any():
         return None

@@ -20,15 +20,19 @@ from tessarr.tensorstore.drivers.zarr.constraints import (
     parse_data_type,
 )
 from tessarr.tensorstore.json.parse import (
+    check_equal,
     choice,
-    compare,
     lengths,
-    members_of,
-    nothing_else,
-    plain,
-    take,
+    normalize_json,
+    read_object,
+    refuse_unknown,
+    take_member,
 )
-from tessarr.tensorstore.schema.choose_chunk_shape import Asked, alike, choose
+from tessarr.tensorstore.schema.choose_chunk_shape import (
+    ChunkConstraints,
+    choose_chunk_shapes,
+    unified_chunks,
+)
 from tessarr.tensorstore.schema.codec_spec import (
     NOTHING,
     OPEN,
@@ -64,7 +68,7 @@ class Zarr2(Constraints):
     @classmethod
     def read(cls, json: Any) -> Self:
         """Return the constraints of JSON members, which may include ``attributes``."""
-        members = members_of(plain(json, "metadata"), "metadata")
+        members = read_object(normalize_json(json, "metadata"), "metadata")
         stated: JSONObject = {}
         filters = None
         if "zarr_format" in members:
@@ -75,19 +79,23 @@ class Zarr2(Constraints):
         if "compressor" in members:
             compressor = compressor_from_json(members.pop("compressor"))
         constraints = cls(
-            shape=take(members, "shape", lengths(0)),
-            data_type=take(members, "dtype", lambda json, what: parse_data_type(json, 2, what)),
-            chunk_shape=take(members, "chunks", lengths(1)),
+            shape=take_member(members, "shape", lengths(0)),
+            data_type=take_member(
+                members, "dtype", lambda json, what: parse_data_type(json, 2, what)
+            ),
+            chunk_shape=take_member(members, "chunks", lengths(1)),
             fill=members.pop("fill_value", OPEN),
-            attributes=take(members, "attributes", members_of) or {},
+            attributes=take_member(members, "attributes", read_object) or {},
             stated=stated,
-            order=take(members, "order", choice("C", "F")),
-            separator=take(members, "dimension_separator", choice(".", "/")),
+            order=take_member(members, "order", choice("C", "F")),
+            separator=take_member(members, "dimension_separator", choice(".", "/")),
             compression=Compression(compressor, filters),
         )
-        nothing_else(members, "metadata")
+        refuse_unknown(members, "metadata")
         if constraints.shape is not None and constraints.chunk_shape is not None:
-            compare("metadata/chunks: rank", len(constraints.shape), len(constraints.chunk_shape))
+            check_equal(
+                "metadata/chunks: rank", len(constraints.shape), len(constraints.chunk_shape)
+            )
         if constraints.fill is not OPEN:
             constraints.fill_bytes()
         return constraints
@@ -134,13 +142,13 @@ class Zarr2(Constraints):
             return _known_layout(rank, rank, None, None, ())
         return _known_layout(chunked, rank, self.chunk_shape, self.order, inner)
 
-    def chunk_constraints(self, layout: LayoutConstraints, chunked: int) -> Asked:
+    def chunk_constraints(self, layout: LayoutConstraints, chunked: int) -> ChunkConstraints:
         """Return the constraints on the lengths of chunks, and of inner dimensions."""
-        return alike(layout)
+        return unified_chunks(layout)
 
     def choose_chunks(self, resolved: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
         """Return the shape of chunks, twice."""
-        read, write = choose(resolved.chunk_constraints, extent, extent.rank)
+        read, write = choose_chunk_shapes(resolved.chunk_constraints, extent, extent.rank)
         return read[: resolved.chunked], write[: resolved.chunked]
 
     def _build_metadata(self, schema: Schema, new: NewArray) -> ArrayMeta:
@@ -166,10 +174,10 @@ class Zarr2(Constraints):
     def check_members(self, meta: ArrayMeta) -> None:
         """Raise an error if metadata do not have the members of the constraints."""
         self.check_common_members(meta, meta.chunk_spec.shape, meta.fill_value)
-        compare("order", self.order, meta.order)
+        check_equal("order", self.order, meta.order)
         # A document without the member means "."; other keys would count as missing chunks.
         separator = getattr(meta.chunk_key_encoding, "separator", ".")
-        compare("dimension_separator", self.separator, separator)
+        check_equal("dimension_separator", self.separator, separator)
         codec_of(meta)._compression.merged(self.compression)
 
 

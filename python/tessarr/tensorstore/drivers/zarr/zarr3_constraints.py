@@ -24,24 +24,29 @@ from tessarr.tensorstore.drivers.zarr.constraints import (
     parse_data_type,
 )
 from tessarr.tensorstore.json.parse import (
+    check_equal,
     choice,
-    compare,
-    items,
     lengths,
-    members_of,
-    nothing_else,
-    plain,
-    refuse,
-    take,
+    normalize_json,
+    raise_problems,
+    read_items,
+    read_object,
+    refuse_unknown,
+    take_member,
     text,
 )
-from tessarr.tensorstore.schema.choose_chunk_shape import Asked, alike, apart, choose
-from tessarr.tensorstore.schema.codec_chain_spec import SHARDING, Chain
+from tessarr.tensorstore.schema.choose_chunk_shape import (
+    ChunkConstraints,
+    choose_chunk_shapes,
+    separate_chunks,
+    unified_chunks,
+)
+from tessarr.tensorstore.schema.codec_chain_spec import SHARDING, ChainSpec
 from tessarr.tensorstore.schema.codec_spec import OPEN, CodecSpec
 from tessarr.tensorstore.schema.element_type import WHOLE, Element, Field, element_of
 from tessarr.tensorstore.schema.layout_constraints import LayoutConstraints
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.schema.units import Unit, Units, merged_units
+from tessarr.tensorstore.schema.units import Unit, Units, merge_units
 from tessarr.types import JSONObject, Shape
 
 __all__ = ["Zarr3", "chain_of", "chunk_layout_of", "codec_of", "key_encoding_json", "units_of"]
@@ -55,7 +60,7 @@ class Zarr3(Constraints):
     """Constraints on metadata: members of ``zarr.json``, all optional."""
 
     key_encoding: chunk_key_encoding.ChunkKeyEncoding | None = None
-    chain: Chain | None = None
+    chain: ChainSpec | None = None
     names: Names | None = None
     units: Units | None = None
     extra: JSONObject = field(default_factory=dict)
@@ -68,23 +73,25 @@ class Zarr3(Constraints):
     @classmethod
     def read(cls, json: Any) -> Self:
         """Return the constraints of JSON members."""
-        members = members_of(plain(json, "metadata"), "metadata")
+        members = read_object(normalize_json(json, "metadata"), "metadata")
         stated: JSONObject = {}
-        take(members, "node_type", choice("array"))  # every spec has it
+        take_member(members, "node_type", choice("array"))  # every spec has it
         if "zarr_format" in members:
             stated["zarr_format"] = choice(3)(members.pop("zarr_format"), "zarr_format")
-        attributes = take(members, "attributes", members_of)
-        if items(members.pop("storage_transformers", []), "storage_transformers"):
+        attributes = take_member(members, "attributes", read_object)
+        if read_items(members.pop("storage_transformers", []), "storage_transformers"):
             raise ArgumentError("storage_transformers: this driver supports none")
         constraints = cls(
-            shape=take(members, "shape", lengths(0)),
-            data_type=take(members, "data_type", lambda json, what: parse_data_type(json, 3, what)),
-            chunk_shape=take(members, "chunk_grid", _chunk_grid),
-            key_encoding=take(members, "chunk_key_encoding", _key_encoding),
+            shape=take_member(members, "shape", lengths(0)),
+            data_type=take_member(
+                members, "data_type", lambda json, what: parse_data_type(json, 3, what)
+            ),
+            chunk_shape=take_member(members, "chunk_grid", _chunk_grid),
+            key_encoding=take_member(members, "chunk_key_encoding", _key_encoding),
             fill=members.pop("fill_value", OPEN),
-            chain=take(members, "codecs", Chain.read),
-            names=take(members, "dimension_names", _names),
-            units=None if attributes is None else take(attributes, _UNITS, _units),
+            chain=take_member(members, "codecs", ChainSpec.read),
+            names=take_member(members, "dimension_names", _names),
+            units=None if attributes is None else take_member(attributes, _UNITS, _units),
             attributes=attributes or {},
             stated=stated,
             extra=_extra(members),  # the remaining members
@@ -170,14 +177,14 @@ class Zarr3(Constraints):
         """Return the known constraints on chunks."""
         return _known_layout(chunked, rank, self.chunk_shape, self.chain, inner)
 
-    def chunk_constraints(self, layout: LayoutConstraints, chunked: int) -> Asked:
+    def chunk_constraints(self, layout: LayoutConstraints, chunked: int) -> ChunkConstraints:
         """Return the constraints on the lengths of chunks."""
         leading = layout.leading(chunked)
         if self.chain is None or self.chain.height > 0:
-            return apart(leading)
+            return separate_chunks(leading)
         # The codecs have no shards. The aspect ratio of codec chunks must fit, but chooses nothing.
         try:
-            chunk_lengths, read = alike(leading, read_first=False)
+            chunk_lengths, read = unified_chunks(leading, read_first=False)
         except ArgumentError as error:
             raise ArgumentError(
                 f"{error}: {SHARDING} is not among the codecs, and without it no "
@@ -189,7 +196,7 @@ class Zarr3(Constraints):
 
     def choose_chunks(self, resolved: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
         """Return the shapes of read and write chunks."""
-        return choose(resolved.chunk_constraints, extent, resolved.chunked)
+        return choose_chunk_shapes(resolved.chunk_constraints, extent, resolved.chunked)
 
     def _build_metadata(self, schema: Schema, new: NewArray) -> ArrayMeta:
         """Return the metadata of a new array."""
@@ -220,7 +227,7 @@ class Zarr3(Constraints):
         )
 
     def _new_attributes(self, schema: Schema, rank: int) -> JSONObject:
-        units = merged_units(self.units or (), (schema.dimension_units or ())[:rank])
+        units = merge_units(self.units or (), (schema.dimension_units or ())[:rank])
         if units.count(None) == len(units):
             return self.attributes
         stated = [None if unit is None else str(unit) for unit in units]
@@ -241,16 +248,16 @@ class Zarr3(Constraints):
         self.check_common_members(meta, _chunk_shape(meta), meta.fill_or_default)
         if self.key_encoding is not None:
             expected, actual = self.key_encoding.to_json(), meta.chunk_key_encoding.to_json()
-            compare("chunk_key_encoding", expected, actual)
+            check_equal("chunk_key_encoding", expected, actual)
         if self.chain is not None:
             try:
                 chain_of(meta).merged(self.chain, strict=True)
             except ArgumentError as error:
                 raise ArgumentError(f"metadata: codecs: {error}") from error
         if self.names is not None:
-            compare("dimension_names", self.names, meta.dimension_names or (None,) * meta.rank)
+            check_equal("dimension_names", self.names, meta.dimension_names or (None,) * meta.rank)
         for name, expected in self.extra.items():
-            compare(name, expected, meta.extra.get(name))
+            check_equal(name, expected, meta.extra.get(name))
         for unit, actual_unit in zip(self.units or (), units_of(meta), strict=False):
             if unit is not None and unit != actual_unit:
                 raise ArgumentError(f"metadata: the unit {unit} does not match {actual_unit}")
@@ -265,13 +272,17 @@ def units_of(meta: ArrayMeta) -> Units:
     return tuple(Unit(unit) if isinstance(unit, str) else None for unit in stated)
 
 
-def chain_of(meta: ArrayMeta) -> Chain:
+def chain_of(meta: ArrayMeta) -> ChainSpec:
     """Return the codecs of an array, with the options that documents may leave out."""
-    return Chain.read(meta.codecs.to_json()).stated()
+    return ChainSpec.read(meta.codecs.to_json()).stated()
 
 
 def _complete(
-    chain: Chain, data_type: data_types.DataType, rank: int, read: Shape | None, order: Shape | None
+    chain: ChainSpec,
+    data_type: data_types.DataType,
+    rank: int,
+    read: Shape | None,
+    order: Shape | None,
 ) -> codec.Chain:
     """Return the codecs of a new array; `read` is None without sharding."""
     if read is not None and chain.height == 0:
@@ -292,7 +303,7 @@ def _settle(codecs: codec.Chain, spec: ArraySpec) -> codec.Chain:
     return codecs.resolve(spec)
 
 
-_OPEN_CHAIN: Final = Chain()
+_OPEN_CHAIN: Final = ChainSpec()
 _KEYS: Final = chunk_key_encoding.DefaultKeys()
 
 
@@ -320,7 +331,7 @@ def _chunk_shape(meta: ArrayMeta) -> Shape | None:
 
 
 def _known_layout(
-    chunked: int | None, rank: int, chunk: Shape | None, chain: Chain | None, inner: Shape
+    chunked: int | None, rank: int, chunk: Shape | None, chain: ChainSpec | None, inner: Shape
 ) -> LayoutConstraints:
     order = read = None
     if chain is not None:
@@ -340,12 +351,12 @@ def _are_unique(names: Names) -> bool:
 
 
 def _chunk_grid(value: Any, what: str) -> Shape:
-    members = members_of(value, what)
+    members = read_object(value, what)
     choice("regular")(members.pop("name", None), f"{what}/name")
-    configuration = members_of(members.pop("configuration", None), f"{what}/configuration")
+    configuration = read_object(members.pop("configuration", None), f"{what}/configuration")
     shape = lengths(1)(configuration.pop("chunk_shape", None), f"{what}/chunk_shape")
-    nothing_else(members, what)
-    nothing_else(configuration, f"{what}/configuration")
+    refuse_unknown(members, what)
+    refuse_unknown(configuration, f"{what}/configuration")
     return shape
 
 
@@ -360,18 +371,18 @@ def _key_encoding(value: Any, what: str) -> chunk_key_encoding.ChunkKeyEncoding:
                 f"{what}: there is no chunk key encoding {safe_repr(extension.name)}"
             )
         encoding = cls.from_json(extension.configuration)
-    refuse(problems)
+    raise_problems(problems)
     assert encoding is not None
     return encoding
 
 
 def _names(value: Any, what: str) -> Names:
-    names = enumerate(items(value, what))
+    names = enumerate(read_items(value, what))
     return tuple(None if name is None else text(name, f"{what}/{k}") for k, name in names)
 
 
 def _units(value: Any, what: str) -> Units:
-    return tuple(_unit(unit, f"{what}/{k}") for k, unit in enumerate(items(value, what)))
+    return tuple(_unit(unit, f"{what}/{k}") for k, unit in enumerate(read_items(value, what)))
 
 
 def _unit(value: Any, what: str) -> Unit | None:

@@ -14,14 +14,14 @@ from tessarr.array.resize import is_shrinking, reshape_meta, resize, resize_docu
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.flow import copies
 from tessarr.flow.run import KnownDocument, run_flow
-from tessarr.tensorstore.batch.shared_reads import Expected
-from tessarr.tensorstore.context.caching import Known
+from tessarr.tensorstore.batch.shared_reads import ExpectedRead
+from tessarr.tensorstore.context.caching import CachedMetadata
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.zarr.array_properties import properties_of
 from tessarr.tensorstore.drivers.zarr.element_access import ElementAccess
 from tessarr.tensorstore.future.future import Future, failed
-from tessarr.tensorstore.future.spawn import start
-from tessarr.tensorstore.schema.domain_bounds import propagated
+from tessarr.tensorstore.future.spawn import spawn
+from tessarr.tensorstore.schema.domain_bounds import propagate_bounds
 from tessarr.tensorstore.schema.element_type import WHOLE, Field
 from tessarr.tensorstore.transaction.array_writes import metadata_key, staged_store
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from tessarr.index_space import IndexDomain, IndexTransform
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
-    from tessarr.tensorstore.batch.read_group import Together
-    from tessarr.tensorstore.batch.shared_reads import Sharing
+    from tessarr.tensorstore.batch.read_group import ReadGroup
+    from tessarr.tensorstore.batch.shared_reads import SharedReads
     from tessarr.tensorstore.driver import OperationScope, ResizeRequest
     from tessarr.tensorstore.drivers.zarr.array_properties import ArrayProperties
     from tessarr.tensorstore.future.write_futures import WriteFutures
@@ -99,7 +99,7 @@ class ZarrDriver(Driver):
         *,
         store: Store | None = None,
         looked_s: float | None = None,
-        known: Known | None = None,
+        known: CachedMetadata | None = None,
         seen: KnownDocument | None = None,
         data_since: float = inf,
     ) -> None:
@@ -252,7 +252,7 @@ class ZarrDriver(Driver):
                 self._accept(self._array, meta)
                 return
             if self._known is None:
-                self._known = Known(meta, now, KnownDocument())
+                self._known = CachedMetadata(meta, now, KnownDocument())
             self._known.learn(meta, now)  # handles have to reopen the array
 
         staging.after(after)
@@ -301,7 +301,7 @@ class ZarrDriver(Driver):
     def _reads_attributes(self) -> bool:
         return self._opened_by is None or bool(self._opened_by.reads_attributes)
 
-    def _refresh(self, array: Array, sharing: Sharing | None = None) -> None:
+    def _refresh(self, array: Array, sharing: SharedReads | None = None) -> None:
         """Read the metadata again; a shared read can be slightly older."""
         now, before, store = time.time(), array._meta, array._store
         if sharing is not None:
@@ -352,9 +352,9 @@ class ZarrDriver(Driver):
             return scope.sharing is None or self._looked_s < scope.sharing.began_s
         return bool(self._looked_s < bound)
 
-    def stale_documents(self, scope: OperationScope) -> list[Expected]:
+    def stale_documents(self, scope: OperationScope) -> list[ExpectedRead]:
         """Return the metadata document if it is stale."""
-        return [Expected(self._base_store, self._document)] if self._is_stale(scope) else []
+        return [ExpectedRead(self._base_store, self._document)] if self._is_stale(scope) else []
 
     def refresh_bounds(
         self, view: IndexTransform, scope: OperationScope
@@ -367,7 +367,7 @@ class ZarrDriver(Driver):
         meta = array._meta
         if meta is self._meta and not view._has_implicit_bounds:
             return self, view
-        return self, propagated(view, properties_of(meta, self._field).domain)
+        return self, propagate_bounds(view, properties_of(meta, self._field).domain)
 
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
@@ -383,7 +383,7 @@ class ZarrDriver(Driver):
             batch=None
         )  # a read that waits for a batch holds no reference to it
 
-        def begin(read_group: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
+        def begin(read_group: ReadGroup, sharing: SharedReads) -> Future[npt.NDArray[Any]]:
             return self._read_staged(view, out, without_batch.for_read_group(read_group, sharing))
 
         later: Future[Any] = batch._later(begin, reads=True)
@@ -418,12 +418,12 @@ class ZarrDriver(Driver):
         """Read the current bounds if the known ones are stale."""
         due, batch = self.stale_documents(scope), scope.batch
         if batch is None or not due:
-            return start(self._resolve_bounds, scope, here=not due)
+            return spawn(self._resolve_bounds, scope, here=not due)
         # a request that waits for a batch holds no reference to it
         without_batch = scope._replace(batch=None)
 
-        def begin(_: Together, sharing: Sharing) -> Future[Driver]:
-            return start(self._resolve_bounds, without_batch._replace(sharing=sharing))
+        def begin(_: ReadGroup, sharing: SharedReads) -> Future[Driver]:
+            return spawn(self._resolve_bounds, without_batch._replace(sharing=sharing))
 
         future: Future[Driver] = batch._later(begin, due)
         return future
@@ -468,13 +468,13 @@ class ZarrDriver(Driver):
             raise ArgumentError("an array that was opened with assume_metadata cannot be resized")
         self._check_tied(request)
         if scope.transaction is not None:
-            return start(self._stage_resize, request, scope, whole=True)
+            return spawn(self._stage_resize, request, scope, whole=True)
         array = self._apply_known(self._array)  # the document is compared when it is changed
         ends = zip(array._meta.shape, request.upper, strict=False)
         # Deleting many chunks takes long.
         is_small = request.metadata_only or all(new is None or new >= end for end, new in ends)
         inline = self._access.at_once and is_small
-        return start(self._resize, array, request, here=inline, whole=True)
+        return spawn(self._resize, array, request, here=inline, whole=True)
 
     def _check_tied(self, request: ResizeRequest) -> None:
         """Raise an error if the resize affects fields outside the handle."""
@@ -585,7 +585,7 @@ class ZarrDriver(Driver):
                 array, view, not_stored=not_stored, fully_stored=fully_stored
             )
 
-        return start(work, here=self._access.in_memory and scope.transaction is None)
+        return spawn(work, here=self._access.in_memory and scope.transaction is None)
 
 
 def is_compatible(known: ArrayMeta, new: ArrayMeta) -> bool:

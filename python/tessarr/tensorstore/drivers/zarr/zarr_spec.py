@@ -9,15 +9,15 @@ from tessarr.flow.open import prefix_of
 from tessarr.tensorstore.context.references import Naming, References
 from tessarr.tensorstore.drivers.zarr import resolve_metadata
 from tessarr.tensorstore.drivers.zarr.zarr_driver import ZarrDriver
-from tessarr.tensorstore.json.parse import boolean, members_of, take, text
+from tessarr.tensorstore.json.parse import boolean, read_object, take_member, text
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.kvstore_spec import Spec as Place
-from tessarr.tensorstore.kvstore.kvstore_url import folder
-from tessarr.tensorstore.schema.domain_bounds import propagated
+from tessarr.tensorstore.kvstore.kvstore_url import as_folder
+from tessarr.tensorstore.schema.domain_bounds import propagate_bounds
 from tessarr.tensorstore.schema.element_type import WHOLE, Field
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.spec.driver_spec import Options
-from tessarr.tensorstore.spec.kvstore_driver_spec import PlacedSpec
+from tessarr.tensorstore.spec.driver_spec import SpecChanges
+from tessarr.tensorstore.spec.kvstore_driver_spec import KvStoreDriverSpec
 from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.staleness_bounds import Recheck, recheck_of
 
@@ -42,7 +42,7 @@ _RESOURCES: Final = {
 _OPTIONAL: Final = frozenset(["metadata_cache_pool"])
 
 
-class ZarrSpec(PlacedSpec):
+class ZarrSpec(KvStoreDriverSpec):
     """The spec of a Zarr array."""
 
     zarr_format: ClassVar[ZarrFormat]
@@ -70,7 +70,7 @@ class ZarrSpec(PlacedSpec):
         spec._recheck_data = _take_recheck(members, "recheck_cached_data", default=True)
         spec._fill_missing = _take_flag(members, "fill_missing_data_reads", default=True)
         spec._store_fill = _take_flag(members, "store_data_equal_to_fill_value", default=False)
-        name = take(members, "field", text)
+        name = take_member(members, "field", text)
         spec._field = Field.of(
             name or None, as_void=_take_flag(members, "open_as_void", default=False)
         )
@@ -84,7 +84,7 @@ class ZarrSpec(PlacedSpec):
         """Read the members that only one format has."""
         if "metadata" in members:
             self._constraints = resolve_metadata.read_constraints(
-                self.name, members_of(members.pop("metadata"), "metadata")
+                self.name, read_object(members.pop("metadata"), "metadata")
             )
         else:
             self._constraints = self._nothing
@@ -94,7 +94,7 @@ class ZarrSpec(PlacedSpec):
         self.schema = self.schema._merged(Schema(rank=known.rank, dtype=known.dtype))
         self._constraints, self._memo = self._nothing, {}
 
-    def _constrain(self, options: Options) -> None:
+    def _constrain(self, options: SpecChanges) -> None:
         """Add constraints."""
         self._memo = {}
         super()._constrain(options)
@@ -115,7 +115,7 @@ class ZarrSpec(PlacedSpec):
         driver.update_bounds()
         # In format 2, TensorStore shows the handle's view, whatever its current bounds.
         if cls.zarr_format == 3:
-            view = propagated(view, driver.domain)._simplify()
+            view = propagate_bounds(view, driver.domain)._simplify()
         return cls._of(driver, minimal=minimal), view
 
     @classmethod
@@ -215,7 +215,7 @@ class ZarrSpec(PlacedSpec):
     def _put_at(kvstore_spec: Place) -> Place:
         return _as_folder(kvstore_spec)
 
-    def _take_rechecks(self, options: Options) -> None:
+    def _take_rechecks(self, options: SpecChanges) -> None:
         if options.recheck_metadata is not None:
             self._recheck_metadata = options.recheck_metadata
         if options.recheck_data is not None:
@@ -274,7 +274,7 @@ class ZarrSpec(PlacedSpec):
 
 def _as_folder(kvstore_spec: Place) -> Place:
     """Return the location with a final slash."""
-    path = folder(kvstore_spec._driver.name, kvstore_spec.path)
+    path = as_folder(kvstore_spec._driver.name, kvstore_spec.path)
     if path != kvstore_spec.path:
         kvstore_spec = kvstore_spec.copy()
         kvstore_spec.path = path
