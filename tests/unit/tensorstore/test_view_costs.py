@@ -1,4 +1,4 @@
-"""What views, resizing and telling cost, in calls: the same in every run, whatever else runs."""
+"""The cost of views, resizes and specs in calls, which is the same in every run."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ LISTED = VIEW[LONG]
 
 
 def calls(act: Callable[[], object]) -> tuple[Counter[str], Counter[str]]:
-    """Count the functions of Python, and those of C, that an act calls."""
-    act()  # what is made once
+    """Count the Python and C functions that a function calls."""
+    act()  # warms caches
     found = calls_of(act)
     return found.names, Counter(found.native)
 
@@ -50,7 +50,7 @@ ACTS: dict[str, tuple[Callable[[], object], int]] = {
 
 @pytest.mark.parametrize("name", ACTS)
 def test_operation_is_one_engine_call(name: str) -> None:
-    """Composing makes no values between the steps: a handful of calls, and one of the engine."""
+    """Composition creates no intermediate values: a handful of calls, and one of the engine."""
     act, most = ACTS[name]
     python, native = calls(act)
     # An expression is first offered as a plain key.
@@ -73,7 +73,7 @@ NAMED: dict[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("name", NAMED)
 def test_named_types_are_the_engines(name: str) -> None:
-    """What is called in Python is this function, and what gives the brackets."""
+    """The only Python calls are this function and the property of the brackets."""
     python, native = calls(NAMED[name])
     assert python.total() <= 2, python
     assert native.total() == 0, native
@@ -104,7 +104,7 @@ def test_combining_layers_is_cheap(how: Any) -> None:
 
 
 def test_a_chain_of_views_costs_as_much_as_one() -> None:
-    """What a view of a view of a view is composed of does not grow with the chain."""
+    """The parts of a view of views do not grow with the chain."""
     view = VIEW
     for _ in range(40):
         view = view[1:, ::2].translate_to[0].T
@@ -139,7 +139,7 @@ def test_downsample_read_is_one_engine_call(key: Any) -> None:
 
 def test_chunks_in_a_cache_are_copied_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor._Pool, "_begin_thread", lambda pool: pool._threads.append(None))
-    monkeypatch.setattr(executor, "_pools", {})  # this thread does what it waits for
+    monkeypatch.setattr(executor, "_pools", {})  # this thread runs the pending work
     monkeypatch.setattr("atexit.register", lambda _: None)
     store = ts.virtual_chunked(
         lambda _, chunk, __: chunk.fill(3),
@@ -149,7 +149,7 @@ def test_chunks_in_a_cache_are_copied_by_one_call(monkeypatch: pytest.MonkeyPatc
         context=ts.Context({"cache_pool": {"total_bytes_limit": 10**6}}),
     )
     python, native = calls(lambda: store[5:, 3:].read().result())
-    assert native["Cells.unknown"] == 2, native  # the second time there are no more
+    assert native["Cells.unknown"] == 2, native  # the second time no cell is left
     assert native["put"] == native["look"] == native["Cells.__next__"] == 0, native
     assert python.total() <= 65, python
 
@@ -191,7 +191,7 @@ def test_resize_derives_nothing_again(name: str) -> None:
     python, native = calls(resize)
     for costly in ("JSONDecoder.decode", "Chain.compile"):
         assert python[costly] == 0, python
-    # Format 2 has no documents above, nor has an array at the root.
+    # Format 2 has no parent documents, nor has an array at the root.
     assert native["MemoryStore.write"] == native["Description.alike"] == 1, native
     assert native["MemoryStore.change"] == native["MemoryStore.get"] == 0, native
     assert native["MemoryStore.get_version"] == native["MemoryStore.replace"] == 0, native
@@ -225,7 +225,7 @@ PART = STORE[5:50:3, 20:]
 
 def test_unpickling_imports_few_names() -> None:
     steps = [step.name for step, *_ in pickletools.genops(pickle.dumps(STORE))]
-    assert steps.count("STACK_GLOBAL") <= 2, steps  # what opens it, and its context
+    assert steps.count("STACK_GLOBAL") <= 2, steps  # the spec and its context
 
 
 def test_view_layout_is_lazy() -> None:
@@ -237,7 +237,7 @@ def test_view_layout_is_lazy() -> None:
 
 
 def test_view_layout_is_computed_once() -> None:
-    """A handle keeps it for its chunk layouts and schemas, whoever changes one of these."""
+    """A handle caches it for chunk layouts and schemas, whichever is changed."""
     part = STORE[5:50:3, 20:]
     _, native = calls(lambda: (part.chunk_layout.grid_origin, part.schema.chunk_layout.rank))
     assert native["View.carried"] == 0, native
