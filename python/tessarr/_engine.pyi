@@ -580,7 +580,7 @@ class TransactionBase:
     Keys in memory are staged and committed here, as long as nothing else takes part and nobody
     waits for the end. Everything else holds ``_lock`` first, and then that is up to the subclass:
     its methods ``commit_sync`` and ``abort`` end it, ``_end`` does what is left of an end, and
-    ``_tell`` tells of it.
+    ``_set_result`` completes the future.
     """
 
     def __new__(cls, atomic: bool = False, repeatable_read: bool = False) -> Self: ...

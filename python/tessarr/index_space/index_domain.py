@@ -220,7 +220,7 @@ def _get_view(other: object) -> View:
 
 
 def view_from_arguments(
-    stated: Callable[[JSONObject], View],
+    parse_json: Callable[[JSONObject], View],
     parts: tuple[Any, ...],
     dimensions: Any,
     json: JSONObject | EllipsisType,
@@ -251,6 +251,6 @@ def view_from_arguments(
     if sum(forms) > 1:
         raise TypeError("give only one of: rank and bounds, dimensions, JSON")
     if json is not ...:
-        return stated(json)
+        return parse_json(json)
     source = rank if dimensions is ... else dimensions
     return source._view if isinstance(source, IndexDomain) else View(source)

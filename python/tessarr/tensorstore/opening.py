@@ -138,11 +138,13 @@ def open_spec(
         Provides resources that are not bound yet.
     """
     try:
-        begin = spec._bound_driver(context).open
+        start_operation = spec._bound_driver(context).open
         if opening.transaction is None:
-            future = begin(spec._view, opening)
+            future = start_operation(spec._view, opening)
         else:
-            future = run_in_transaction(opening.transaction, partial(begin, spec._view, opening))
+            future = run_in_transaction(
+                opening.transaction, partial(start_operation, spec._view, opening)
+            )
     except Exception as error:  # noqa: BLE001 (told to whom it may concern)
         return failed(error)
     # A pending open does not reference the batch: an unreferenced batch is submitted.

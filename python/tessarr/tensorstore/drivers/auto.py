@@ -82,8 +82,8 @@ class AutoSpec(KvStoreDriverSpec):
     def _take_rechecks(self, options: SpecChanges) -> None:
         old = self._rechecks
         self._rechecks = SpecChanges(
-            recheck_metadata=_first_given(options.recheck_metadata, old.recheck_metadata),
-            recheck_data=_first_given(options.recheck_data, old.recheck_data),
+            recheck_metadata=_first_not_none(options.recheck_metadata, old.recheck_metadata),
+            recheck_data=_first_not_none(options.recheck_data, old.recheck_data),
         )
 
     def bind(self, context: Context) -> Self:
@@ -117,14 +117,14 @@ class AutoSpec(KvStoreDriverSpec):
         if batch is None or operations_inline == inf:
             return spawn(work, without_batch, here=inline)
 
-        def begin(_: ReadGroup, sharing: SharedReads) -> Future[OpenResult]:
+        def start_operation(_: ReadGroup, sharing: SharedReads) -> Future[OpenResult]:
             return spawn(work, without_batch._replace(sharing=sharing), here=inline)
 
         kvstore, path = kvstore_spec._open(), self._folder_path(kvstore_spec)
         documents = [
             ExpectedRead(kvstore.store, kvstore.key(path + document)) for document in _DOCUMENTS
         ]
-        later: Future[OpenResult] = batch._later(begin, documents, opens=True)
+        later: Future[OpenResult] = batch._later(start_operation, documents, opens=True)
         return later
 
     @staticmethod
@@ -167,5 +167,5 @@ class AutoSpec(KvStoreDriverSpec):
         return spec_of_format
 
 
-def _first_given(new: Any, old: Any) -> Any:
+def _first_not_none(new: Any, old: Any) -> Any:
     return old if new is None else new

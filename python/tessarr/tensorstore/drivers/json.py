@@ -136,10 +136,12 @@ class JsonDriver(Driver):
         if scope.batch is None or is_cached:
             return spawn(work, scope.sharing)
 
-        def begin(_: ReadGroup, sharing: SharedReads) -> Future[npt.NDArray[Any]]:
+        def start_operation(_: ReadGroup, sharing: SharedReads) -> Future[npt.NDArray[Any]]:
             return spawn(work, sharing)
 
-        later: Future[npt.NDArray[Any]] = scope.batch._later(begin, [self._document.expected])
+        later: Future[npt.NDArray[Any]] = scope.batch._later(
+            start_operation, [self._document.expected]
+        )
         return later
 
     def write(

@@ -236,10 +236,12 @@ class TensorStore(HandleProperties):
             # a read that waits for a batch holds no reference to it
             without_batch = scope._replace(batch=None)
 
-            def begin(read_group: ReadGroup, sharing: SharedReads) -> Future[npt.NDArray[Any]]:
+            def start_operation(
+                read_group: ReadGroup, sharing: SharedReads
+            ) -> Future[npt.NDArray[Any]]:
                 return self._read(order, out, without_batch.for_read_group(read_group, sharing))
 
-            read = partial(pending_batch._later, begin, stale, reads=True)
+            read = partial(pending_batch._later, start_operation, stale, reads=True)
             return run_in_transaction(self._transaction, read)
         if self._transaction is None:
             return self._read(order, out, scope)
@@ -335,9 +337,9 @@ class TensorStore(HandleProperties):
         if "w" not in self._mode:
             raise ReadOnlyError("the handle was opened for reading only: it cannot write")
         if values is None:
-            begin = partial(start_copy, origin, now)
+            start_operation = partial(start_copy, origin, now)
             return run_in_transaction(
-                self._transaction, partial(run_in_transaction, source._transaction, begin)
+                self._transaction, partial(run_in_transaction, source._transaction, start_operation)
             )
         if self._transaction is None:
             return now._driver.write(now._view, values, scope)
@@ -390,9 +392,9 @@ class TensorStore(HandleProperties):
         { [0, 9) }
         """
         scope = self._scope(batch)
-        begin = partial(self._driver.resolve, scope)
+        start_operation = partial(self._driver.resolve, scope)
         fix = as_flag(fix_resizable_bounds, "fix_resizable_bounds")
-        future = run_in_transaction(self._transaction, begin)
+        future = run_in_transaction(self._transaction, start_operation)
         return convert_result(
             future, partial(self._with_explicit_bounds, scope) if fix else self._with_bounds_of
         )
@@ -475,8 +477,10 @@ class TensorStore(HandleProperties):
         except TessarrError as error:
             return failed(error)
         request = ResizeRequest(lower, upper, metadata_only, expands, shrinks, within, tied)
-        begin = partial(self._driver.resize, request, self._scope(None))
-        return convert_result(run_in_transaction(self._transaction, begin), self._with_bounds_of)
+        start_operation = partial(self._driver.resize, request, self._scope(None))
+        return convert_result(
+            run_in_transaction(self._transaction, start_operation), self._with_bounds_of
+        )
 
     def storage_statistics(
         self, *, query_not_stored: bool = False, query_fully_stored: bool = False
@@ -507,14 +511,16 @@ class TensorStore(HandleProperties):
         >>> store.storage_statistics(query_not_stored=True, query_fully_stored=True).result()
         TensorStore.StorageStatistics(not_stored=False, fully_stored=False)
         """
-        begin = partial(
+        start_operation = partial(
             self._driver.storage_statistics,
             self._view,
             not_stored=as_flag(query_not_stored, "query_not_stored"),
             fully_stored=as_flag(query_fully_stored, "query_fully_stored"),
             scope=self._scope(None),
         )
-        return convert_result(run_in_transaction(self._transaction, begin), _build_statistics)
+        return convert_result(
+            run_in_transaction(self._transaction, start_operation), _build_statistics
+        )
 
     StorageStatistics = StorageStatistics
 

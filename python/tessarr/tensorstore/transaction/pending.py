@@ -39,14 +39,14 @@ class PendingOperations:
         self._futures: set[Future[Any]] = set()
         self._end: tuple[Callable[[], object], Callable[[], object]] | None = None
 
-    def start_counted(self, begin: Callable[[], F]) -> F:
+    def start_counted(self, start_operation: Callable[[], F]) -> F:
         """Call `begin`, track its future, and return a future that can be cancelled independently.
 
         The operation continues even if nobody waits for it: its changes are staged completely.
         """
         future = None
         try:
-            result = begin()
+            result = start_operation()
             future = result.commit if isinstance(result, WriteFutures) else result
         finally:
             self._add(future)

@@ -29,12 +29,12 @@ _ATTRIBUTES: Final = frozenset(
 _SMALL_BYTES: Final = 1 << 16  # the size of a file that is stored faster than a thread starts
 
 
-def run_in_transaction(transaction: Transaction | None, begin: Callable[[], F]) -> F:
+def run_in_transaction(transaction: Transaction | None, start_operation: Callable[[], F]) -> F:
     """Call `begin` in a transaction, if it is not None, and return its future.
 
     The transaction commits after the future is done.
     """
-    return begin() if transaction is None else transaction._run(begin)
+    return start_operation() if transaction is None else transaction._run(start_operation)
 
 
 class Transaction(TransactionBase):
@@ -167,7 +167,7 @@ class Transaction(TransactionBase):
                     self._staged = staged
         return self._staged
 
-    def _run(self, begin: Callable[[], F]) -> F:
+    def _run(self, start_operation: Callable[[], F]) -> F:
         """Call `begin`, and track its future if the transaction is open."""
         with self._lock:
             if self._sealed:
@@ -178,11 +178,11 @@ class Transaction(TransactionBase):
                     under_way = self._pending = PendingOperations(self._lock)
                 under_way.starting_count += 1
         if self._repeatable:
-            begin = partial(self._start_watched, begin)
-        return begin() if under_way is None else under_way.start_counted(begin)
+            start_operation = partial(self._start_watched, start_operation)
+        return start_operation() if under_way is None else under_way.start_counted(start_operation)
 
-    def _start_watched(self, begin: Callable[[], F]) -> F:
-        result = begin()
+    def _start_watched(self, start_operation: Callable[[], F]) -> F:
+        result = start_operation()
         self._staging.watch(result.commit if isinstance(result, WriteFutures) else result)
         return result
 
@@ -200,7 +200,7 @@ class Transaction(TransactionBase):
         >>> store["a"]
         b'1'
         """
-        self._begin(0)
+        self._start_commit(0)
         return self.future
 
     def commit_sync(self) -> None:
@@ -223,11 +223,11 @@ class Transaction(TransactionBase):
         >>> store["a"]
         b'2'
         """
-        self._begin(_SMALL_BYTES)
+        self._start_commit(_SMALL_BYTES)
         if not self._ended or self._error is not None:
             self.future.result()
 
-    def _begin(self, file_bytes: int) -> None:
+    def _start_commit(self, file_bytes: int) -> None:
         """Start the commit; finish it here if it is quick.
 
         After Ctrl-C, another thread finishes the commit.
@@ -276,7 +276,7 @@ class Transaction(TransactionBase):
             if not self._close(False):
                 return
             self._close_staging()
-        self._tell(why)
+        self._set_result(why)
 
     def _check_single_target(self) -> None:
         """Abort with an error if an atomic transaction has several values to change."""
@@ -325,9 +325,9 @@ class Transaction(TransactionBase):
                     staged.commit()
                 except ends as error:
                     self._error = error
-            self._tell(self._error)
+            self._set_result(self._error)
 
-    def _tell(self, error: BaseException | None) -> None:
+    def _set_result(self, error: BaseException | None) -> None:
         """Set the result of the transaction's future."""
         with self._lock:
             if self._staged is not None or self._stages:

@@ -57,7 +57,7 @@ struct Progress {
 ///
 /// Keys in memory are staged and committed here, as long as nothing else takes part and nobody waits for
 /// the end. Everything else holds `_lock` first, and then that is up to the subclass: its methods
-/// `commit_sync` and `abort` end it, `_end` does what is left of an end, and `_tell` tells of it.
+/// `commit_sync` and `abort` end it, `_end` does what is left of an end, and `_set_result` completes the future.
 #[pyclass(subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct TransactionBase {
     #[pyo3(get, name = "_atomic")]

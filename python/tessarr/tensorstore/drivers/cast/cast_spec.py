@@ -114,9 +114,9 @@ class CastSpec(SingleBaseSpec):
 
     def outline(self) -> Schema:
         """Return the known data type and domain, and the rank if the spec has one."""
-        domain, stated = self._nested[0].domain, self.schema
-        rank = stated.rank if domain is None else domain.rank
-        return Schema(rank=rank, dtype=stated.dtype, domain=domain)
+        domain, schema = self._nested[0].domain, self.schema
+        rank = schema.rank if domain is None else domain.rank
+        return Schema(rank=rank, dtype=schema.dtype, domain=domain)
 
     def _effective(self) -> Schema:
         base, target = self._nested[0]._seen(), self.schema.dtype

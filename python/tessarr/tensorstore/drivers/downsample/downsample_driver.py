@@ -298,8 +298,8 @@ class DownsampleDriver(Driver):
             for kind, lengths in enumerate(kinds.tolist()):
                 chosen = np.flatnonzero(group.reshape(-1) == kind)
                 most = max(1, _SLAB_BYTES // (prod(lengths) * 8 * rank))
-                for begin in range(0, len(chosen), most):
-                    group_indices = chosen[begin : begin + most]
+                for first in range(0, len(chosen), most):
+                    group_indices = chosen[first : first + most]
                     least = [edge[0][group_indices] for edge in edges]
                     result[group_indices] = self._read_blocks(least, lengths, scope)
             values = result.reshape(view.domain.shape)
@@ -318,11 +318,11 @@ class DownsampleDriver(Driver):
         count = len(least[0])
         dims = (Dim._of(0, count), *(Dim._of(0, length) for length in lengths))
         maps = []
-        for k, begin in enumerate(least):
+        for k, first in enumerate(least):
             shape = [1] * (rank + 1)
             shape[k + 1] = lengths[k]
             inside = np.arange(lengths[k]).reshape(shape)
-            maps.append(OutputIndexMap._by_array(begin.reshape(count, *[1] * rank) + inside))
+            maps.append(OutputIndexMap._by_array(first.reshape(count, *[1] * rank) + inside))
         view = IndexTransform._of(IndexDomain._of(dims), tuple(maps))
         values = start_view(self._of._driver, self._of._view[view], scope).result()
         blocks = [AxisBlocks(0, 1, count, 0), *(AxisBlocks(0, length, 1, 0) for length in lengths)]

@@ -57,9 +57,9 @@ class AxisBlocks(NamedTuple):
 
     def bounds(self, block: int) -> slice:
         """Return where a block is."""
-        begin = block - bool(self.first)
-        low = self.first + begin * self.whole if begin >= 0 else 0
-        length = self.first if begin < 0 else self.whole if begin < self.wholes else self.last
+        index = block - bool(self.first)
+        low = self.first + index * self.whole if index >= 0 else 0
+        length = self.first if index < 0 else self.whole if index < self.wholes else self.last
         return slice(low, low + length)
 
 

@@ -172,11 +172,11 @@ class StackDriver(Driver):
         if isinstance(layer, TensorStore):
             return _start_read(layer, view, out, scope)
 
-        def begin(layer: TensorStore) -> Future[Any]:
+        def start_operation(layer: TensorStore) -> Future[Any]:
             # The batch can be submitted before a layer is open.
             return _start_read(layer, view, out, OperationScope(scope.transaction))
 
-        return self._with_open_layer(n, begin, scope, write=False)
+        return self._with_open_layer(n, start_operation, scope, write=False)
 
     def write(
         self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
@@ -198,7 +198,7 @@ class StackDriver(Driver):
     def _write(
         self, n: int, view: View, items: npt.NDArray[Any], scope: OperationScope
     ) -> WriteFutures:
-        def begin(layer: TensorStore) -> WriteFutures:
+        def start_operation(layer: TensorStore) -> WriteFutures:
             driver, layer_view = layer._driver.refresh_bounds(
                 IndexTransform._of_view(view), _layer_scope(scope)
             )
@@ -206,27 +206,29 @@ class StackDriver(Driver):
 
         layer = self._layers[n]
         if isinstance(layer, TensorStore):
-            return begin(layer)
-        done = self._with_open_layer(n, lambda layer: begin(layer).commit, scope, write=True)
+            return start_operation(layer)
+        done = self._with_open_layer(
+            n, lambda layer: start_operation(layer).commit, scope, write=True
+        )
         return WriteFutures._of(done, done)
 
     def _with_open_layer(
         self,
         n: int,
-        begin: Callable[[TensorStore], Future[Any]],
+        start_operation: Callable[[TensorStore], Future[Any]],
         scope: OperationScope,
         *,
         write: bool,
     ) -> Future[Any]:
         """Open a layer that is a spec, and call `begin` with it."""
 
-        def start_operation(layer: TensorStore) -> Future[Any]:
+        def check_layer(layer: TensorStore) -> Future[Any]:
             if layer.dtype != self.dtype:
                 raise ArgumentError(f"layer {n} has {layer.dtype}, not {self.dtype}")
-            return begin(layer)
+            return start_operation(layer)
 
         opening = OpenRequest(not write, write, scope.transaction)
-        return chain_future(open_spec(self._layers[n], opening), start_operation)
+        return chain_future(open_spec(self._layers[n], opening), check_layer)
 
     def _split_view(self, view: IndexTransform, scope: OperationScope, *, write: bool) -> Seen:
         """Split a view among the layers.
@@ -285,15 +287,15 @@ def _start_stored_read(split: Seen, result: npt.NDArray[Any]) -> Future[npt.NDAr
     return future
 
 
-def common_units(stated: Sequence[Any], layers: Iterable[Layer]) -> tuple[Any, ...]:
+def common_units(spec_units: Sequence[Any], layers: Iterable[Layer]) -> tuple[Any, ...]:
     """Return the unit of each dimension from the spec, or the layers' common unit."""
     layer_units = [layer.dimension_units for layer in layers]
     known_units = [
-        [units[k] for units in layer_units if units and units[k]] for k in range(len(stated))
+        [units[k] for units in layer_units if units and units[k]] for k in range(len(spec_units))
     ]
     return tuple(
         unit or (those[0] if those and those.count(those[0]) == len(those) else None)
-        for unit, those in zip(stated, known_units, strict=True)
+        for unit, those in zip(spec_units, known_units, strict=True)
     )
 
 

@@ -135,8 +135,8 @@ class StackSpec(ViewSpec):
         if domains and None not in domains:
             schema = schema._merged(Schema(domain=overlay_domain(self._nested, schema.domain)))
         if schema.rank is not None:
-            stated = schema.dimension_units or (None,) * schema.rank
-            schema.update(dimension_units=common_units(stated, self._nested))
+            units = schema.dimension_units or (None,) * schema.rank
+            schema.update(dimension_units=common_units(units, self._nested))
         return schema
 
     @property

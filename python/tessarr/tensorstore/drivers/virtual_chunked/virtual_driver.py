@@ -144,7 +144,7 @@ class VirtualDriver(Driver):
         # A read that waits for a batch holds no reference to it.
         without_batch, batched = scope._replace(batch=None), scope.batch is not None
 
-        def begin() -> Future[npt.NDArray[Any]]:
+        def start_operation() -> Future[npt.NDArray[Any]]:
             try:
                 check_finite(view)
                 result = empty(view.domain.shape, self.dtype.dtype) if out is None else out
@@ -157,7 +157,11 @@ class VirtualDriver(Driver):
             except Exception as error:  # noqa: BLE001 (the future tells it)
                 return failed(error)
 
-        return begin() if scope.batch is None else scope.batch._later(lambda *_: begin())
+        return (
+            start_operation()
+            if scope.batch is None
+            else scope.batch._later(lambda *_: start_operation())
+        )
 
     def write(
         self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope

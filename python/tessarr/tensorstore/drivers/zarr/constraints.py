@@ -113,7 +113,7 @@ class Constraints(ABC):
     chunk_shape: Shape | None = None
     fill: Any = OPEN
     attributes: JSONObject = field(default_factory=dict)
-    stated: JSONObject = field(default_factory=dict)
+    explicit_defaults: JSONObject = field(default_factory=dict)
 
     driver: ClassVar[str]
     zarr_format: ClassVar[ZarrFormat]
@@ -254,8 +254,8 @@ class Constraints(ABC):
             "fill_value": fill,
             "dimension_units": None if units is None else (*units, *(None for _ in inner or ())),
         }
-        stated = self.fill is not OPEN and element is not None
-        return Schema._of(fields)._merged(schema._of_elements(fill=not stated))
+        has_fill = self.fill is not OPEN and element is not None
+        return Schema._of(fields)._merged(schema._of_elements(fill=not has_fill))
 
     def codec_with(self, schema: Schema) -> CodecSpec:
         """Return the known encoding.
@@ -337,18 +337,18 @@ class Constraints(ABC):
         if schema_domain is None and not (is_known and (inner is not None or rank == chunked)):
             return None
         outer_rank = rank - len(inner or ())
-        stated = self.shape or ()
-        domain = _unbounded_domain(stated, outer_rank, self.dimension_names, inner or ())
+        known_shape = self.shape or ()
+        domain = _unbounded_domain(known_shape, outer_rank, self.dimension_names, inner or ())
         return domain if schema_domain is None else merge_domains(domain, schema_domain)
 
     def _chunked_rank(self, rank: int | None, inner: Shape | None) -> int | None:
         """Return the number of chunked dimensions, or None while it is open."""
-        chunked = stated = self.rank
+        chunked = known_rank = self.rank
         if rank is not None and inner is not None:
             chunked = rank - len(inner)
         wrong = chunked is not None and rank is not None and not 0 <= chunked <= rank
-        if wrong or stated not in {None, chunked}:
-            raise ArgumentError(f"rank {rank} does not match metadata, of rank {stated}")
+        if wrong or known_rank not in {None, chunked}:
+            raise ArgumentError(f"rank {rank} does not match metadata, of rank {known_rank}")
         return chunked
 
     def layout(
@@ -476,8 +476,8 @@ class Constraints(ABC):
         check_equal("chunk_shape", self.chunk_shape, chunk_shape)
         if self.data_type is not None:
             form = self.zarr_format
-            stated, actual = self.data_type.to_json(form), meta.data_type.to_json(form)
-            check_equal(self.data_type_member, stated, actual)
+            expected_type, actual = self.data_type.to_json(form), meta.data_type.to_json(form)
+            check_equal(self.data_type_member, expected_type, actual)
         if self.fill is not OPEN and self.fill_bytes() != stored_fill:
             raise ArgumentError(
                 f"metadata: fill_value {safe_repr(self.fill)} does not match "
@@ -488,10 +488,10 @@ class Constraints(ABC):
 
 
 def _unbounded_domain(
-    stated: Shape, rank: int, names: tuple[str | None, ...] | None, inner: Shape
+    known_lengths: Shape, rank: int, names: tuple[str | None, ...] | None, inner: Shape
 ) -> IndexDomain:
     """Return the domain of an array, with unknown lengths as unbounded dimensions."""
-    shape = (*stated, *(INFINITE + 1 for _ in range(rank - len(stated))))
+    shape = (*known_lengths, *(INFINITE + 1 for _ in range(rank - len(known_lengths))))
     return build_array_view(shape, names, inner).domain
 
 
@@ -514,7 +514,7 @@ def _are_labels(names: tuple[str | None, ...]) -> bool:
     return len(set(labels)) == len(labels)
 
 
-def parse_data_type(value: Any, zarr_format: ZarrFormat, what: str) -> data_types.DataType:
+def parse_data_type(value: Any, zarr_format: ZarrFormat, path: str) -> data_types.DataType:
     """Return the data type of a JSON value.
 
     Raises
@@ -523,7 +523,7 @@ def parse_data_type(value: Any, zarr_format: ZarrFormat, what: str) -> data_type
         If the value is invalid.
     """
     problems = Problems()
-    result = data_types.from_json(without_fractions(value), zarr_format, what, problems)
+    result = data_types.from_json(without_fractions(value), zarr_format, path, problems)
     raise_problems(problems)
     assert result is not None
     return result

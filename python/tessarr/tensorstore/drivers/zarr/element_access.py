@@ -84,7 +84,7 @@ class ElementAccess:
         self._last_read: Callable[[], Future[Any] | None] = _no_future
 
     @property
-    def at_once(self) -> bool:
+    def prefers_inline(self) -> bool:
         """Whether a small change is faster than a hand-off to another thread."""
         return is_fast_to_write(self._base_store)
 
@@ -206,7 +206,7 @@ class ElementAccess:
         ready = chosen.buffer(values)
         if self._is_local and self._is_small(view):
             write = partial(array._write, chosen.axes, chosen.out_axes, ready, parts)
-            return spawn(write, here=self.at_once)
+            return spawn(write, here=self.prefers_inline)
         future: Future[None] = Future._pending()
         future._work = array._write_future(chosen.axes, chosen.out_axes, ready, future, parts).help
         return future

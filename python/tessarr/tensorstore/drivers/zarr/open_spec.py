@@ -64,11 +64,13 @@ class OpenableZarrSpec(ZarrSpec):
         if opening.batch is None or not collects:
             return spawn(work, opening.sharing if shares else None, here=inline)
 
-        def begin(_: ReadGroup, sharing: SharedReads) -> Future[OpenResult]:
+        def start_operation(_: ReadGroup, sharing: SharedReads) -> Future[OpenResult]:
             return spawn(work, sharing if shares else None, here=inline)
 
         document = ExpectedRead(store, prefix_of(path) + self._marker)
-        later: Future[OpenResult] = opening.batch._later(begin, [document] * shares, opens=True)
+        later: Future[OpenResult] = opening.batch._later(
+            start_operation, [document] * shares, opens=True
+        )
         return later
 
     def _waits_for_disk(self, store: Store, path: str) -> bool:

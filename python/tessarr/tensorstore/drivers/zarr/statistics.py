@@ -46,7 +46,7 @@ def _drop_below_origin(view: IndexTransform) -> IndexTransform | None:
     """Return the positions of a view that are not below the origin, or None."""
     dims = view.domain._dims
     below = [
-        item for item, (begin, _) in zip(view.output, get_extents(view), strict=True) if begin < 0
+        item for item, (lower, _) in zip(view.output, get_extents(view), strict=True) if lower < 0
     ]
     mask = reduce(np.logical_and, (evaluate_map(item, dims) >= 0 for item in below))
     if not mask.any():

@@ -69,24 +69,26 @@ class Zarr2(Constraints):
     def read(cls, json: Any) -> Self:
         """Return the constraints of JSON members, which may include ``attributes``."""
         members = read_object(normalize_json(json, "metadata"), "metadata")
-        stated: JSONObject = {}
+        explicit_defaults: JSONObject = {}
         filters = None
         if "zarr_format" in members:
-            stated["zarr_format"] = choice(2)(members.pop("zarr_format"), "zarr_format")
+            explicit_defaults["zarr_format"] = choice(2)(members.pop("zarr_format"), "zarr_format")
         if "filters" in members:
-            filters = stated["filters"] = filters_from_json(members.pop("filters")) or None
+            filters = explicit_defaults["filters"] = (
+                filters_from_json(members.pop("filters")) or None
+            )
         compressor: Any = OPEN
         if "compressor" in members:
             compressor = compressor_from_json(members.pop("compressor"))
         constraints = cls(
             shape=take_member(members, "shape", lengths(0)),
             data_type=take_member(
-                members, "dtype", lambda json, what: parse_data_type(json, 2, what)
+                members, "dtype", lambda json, path: parse_data_type(json, 2, path)
             ),
             chunk_shape=take_member(members, "chunks", lengths(1)),
             fill=members.pop("fill_value", OPEN),
             attributes=take_member(members, "attributes", read_object) or {},
-            stated=stated,
+            explicit_defaults=explicit_defaults,
             order=take_member(members, "order", choice("C", "F")),
             separator=take_member(members, "dimension_separator", choice(".", "/")),
             compression=Compression(compressor, filters),
@@ -102,7 +104,7 @@ class Zarr2(Constraints):
 
     def to_json(self) -> JSONObject:
         """Return the constraints as JSON."""
-        result: JSONObject = dict(self.stated)
+        result: JSONObject = dict(self.explicit_defaults)
         if self.shape is not None:
             result["shape"] = list(self.shape)
         if self.chunk_shape is not None:

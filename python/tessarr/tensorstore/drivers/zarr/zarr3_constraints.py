@@ -74,17 +74,17 @@ class Zarr3(Constraints):
     def read(cls, json: Any) -> Self:
         """Return the constraints of JSON members."""
         members = read_object(normalize_json(json, "metadata"), "metadata")
-        stated: JSONObject = {}
+        explicit_defaults: JSONObject = {}
         take_member(members, "node_type", choice("array"))  # every spec has it
         if "zarr_format" in members:
-            stated["zarr_format"] = choice(3)(members.pop("zarr_format"), "zarr_format")
+            explicit_defaults["zarr_format"] = choice(3)(members.pop("zarr_format"), "zarr_format")
         attributes = take_member(members, "attributes", read_object)
         if read_items(members.pop("storage_transformers", []), "storage_transformers"):
             raise ArgumentError("storage_transformers: this driver supports none")
         constraints = cls(
             shape=take_member(members, "shape", lengths(0)),
             data_type=take_member(
-                members, "data_type", lambda json, what: parse_data_type(json, 3, what)
+                members, "data_type", lambda json, path: parse_data_type(json, 3, path)
             ),
             chunk_shape=take_member(members, "chunk_grid", _chunk_grid),
             key_encoding=take_member(members, "chunk_key_encoding", _key_encoding),
@@ -93,7 +93,7 @@ class Zarr3(Constraints):
             names=take_member(members, "dimension_names", _names),
             units=None if attributes is None else take_member(attributes, _UNITS, _units),
             attributes=attributes or {},
-            stated=stated,
+            explicit_defaults=explicit_defaults,
             extra=_extra(members),  # the remaining members
         )
         ranks = {name: len(part) for name, part in constraints._per_dimension().items()}
@@ -114,7 +114,7 @@ class Zarr3(Constraints):
 
     def to_json(self) -> JSONObject:
         """Return the constraints as JSON."""
-        result: JSONObject = dict(self.stated)
+        result: JSONObject = dict(self.explicit_defaults)
         if self.shape is not None:
             result["shape"] = list(self.shape)
         if self.data_type is not None:
@@ -230,15 +230,15 @@ class Zarr3(Constraints):
         units = merge_units(self.units or (), (schema.dimension_units or ())[:rank])
         if units.count(None) == len(units):
             return self.attributes
-        stated = [None if unit is None else str(unit) for unit in units]
-        return {**self.attributes, _UNITS: stated}
+        unit_texts = [None if unit is None else str(unit) for unit in units]
+        return {**self.attributes, _UNITS: unit_texts}
 
     def _new_names(self, labels: tuple[str, ...], rank: int) -> Names | None:
-        stated = self.names if self.names is not None and _are_unique(self.names) else None
-        if stated is None and not any(labels):
+        explicit_names = self.names if self.names is not None and _are_unique(self.names) else None
+        if explicit_names is None and not any(labels):
             return None
         names = [
-            label or ("" if stated is not None and stated[k] is not None else None)
+            label or ("" if explicit_names is not None and explicit_names[k] is not None else None)
             for k, label in enumerate(labels[:rank])
         ]
         return tuple(names) if any(name is not None for name in names) else None
@@ -265,11 +265,11 @@ class Zarr3(Constraints):
 
 def units_of(meta: ArrayMeta) -> Units:
     """Return the units in the attributes; invalid units count as unknown."""
-    stated = meta.attributes.get(_UNITS)
+    units = meta.attributes.get(_UNITS)
     nothing: Units = (None,) * meta.rank
-    if not isinstance(stated, list) or len(stated) != meta.rank:
+    if not isinstance(units, list) or len(units) != meta.rank:
         return nothing
-    return tuple(Unit(unit) if isinstance(unit, str) else None for unit in stated)
+    return tuple(Unit(unit) if isinstance(unit, str) else None for unit in units)
 
 
 def chain_of(meta: ArrayMeta) -> ChainSpec:
@@ -287,9 +287,9 @@ def _complete(
     """Return the codecs of a new array; `read` is None without sharding."""
     if read is not None and chain.height == 0:
         chain = chain.sharded(read)
-    stated = complete_chain(chain, CodecTarget(data_type, rank, read or (0,) * rank, order))
+    codecs_json = complete_chain(chain, CodecTarget(data_type, rank, read or (0,) * rank, order))
     problems = Problems()
-    result = codec.Chain.read(stated, "/codecs", problems)
+    result = codec.Chain.read(codecs_json, "/codecs", problems)
     problems.check("metadata")
     assert result is not None
     return result
@@ -350,25 +350,25 @@ def _are_unique(names: Names) -> bool:
     return len(set(labels)) == len(labels)
 
 
-def _chunk_grid(value: Any, what: str) -> Shape:
-    members = read_object(value, what)
-    choice("regular")(members.pop("name", None), f"{what}/name")
-    configuration = read_object(members.pop("configuration", None), f"{what}/configuration")
-    shape = lengths(1)(configuration.pop("chunk_shape", None), f"{what}/chunk_shape")
-    refuse_unknown(members, what)
-    refuse_unknown(configuration, f"{what}/configuration")
+def _chunk_grid(value: Any, path: str) -> Shape:
+    members = read_object(value, path)
+    choice("regular")(members.pop("name", None), f"{path}/name")
+    configuration = read_object(members.pop("configuration", None), f"{path}/configuration")
+    shape = lengths(1)(configuration.pop("chunk_shape", None), f"{path}/chunk_shape")
+    refuse_unknown(members, path)
+    refuse_unknown(configuration, f"{path}/configuration")
     return shape
 
 
-def _key_encoding(value: Any, what: str) -> chunk_key_encoding.ChunkKeyEncoding:
+def _key_encoding(value: Any, path: str) -> chunk_key_encoding.ChunkKeyEncoding:
     problems = Problems()
-    extension = read_extension(value, "chunk key encoding", what, problems)
+    extension = read_extension(value, "chunk key encoding", path, problems)
     encoding = None
     if extension is not None:
         cls = chunk_key_encoding.find_key_encoding(extension.name)
         if cls is None:
             raise ArgumentError(
-                f"{what}: there is no chunk key encoding {safe_repr(extension.name)}"
+                f"{path}: there is no chunk key encoding {safe_repr(extension.name)}"
             )
         encoding = cls.from_json(extension.configuration)
     raise_problems(problems)
@@ -376,17 +376,17 @@ def _key_encoding(value: Any, what: str) -> chunk_key_encoding.ChunkKeyEncoding:
     return encoding
 
 
-def _names(value: Any, what: str) -> Names:
-    names = enumerate(read_items(value, what))
-    return tuple(None if name is None else text(name, f"{what}/{k}") for k, name in names)
+def _names(value: Any, path: str) -> Names:
+    names = enumerate(read_items(value, path))
+    return tuple(None if name is None else text(name, f"{path}/{k}") for k, name in names)
 
 
-def _units(value: Any, what: str) -> Units:
-    return tuple(_unit(unit, f"{what}/{k}") for k, unit in enumerate(read_items(value, what)))
+def _units(value: Any, path: str) -> Units:
+    return tuple(_unit(unit, f"{path}/{k}") for k, unit in enumerate(read_items(value, path)))
 
 
-def _unit(value: Any, what: str) -> Unit | None:
-    return None if value is None else Unit(text(value, what))
+def _unit(value: Any, path: str) -> Unit | None:
+    return None if value is None else Unit(text(value, path))
 
 
 def _extra(members: Mapping[str, Any]) -> JSONObject:

@@ -383,10 +383,12 @@ class ZarrDriver(Driver):
             batch=None
         )  # a read that waits for a batch holds no reference to it
 
-        def begin(read_group: ReadGroup, sharing: SharedReads) -> Future[npt.NDArray[Any]]:
+        def start_operation(
+            read_group: ReadGroup, sharing: SharedReads
+        ) -> Future[npt.NDArray[Any]]:
             return self._read_staged(view, out, without_batch.for_read_group(read_group, sharing))
 
-        later: Future[Any] = batch._later(begin, reads=True)
+        later: Future[Any] = batch._later(start_operation, reads=True)
         return later
 
     @property
@@ -422,10 +424,10 @@ class ZarrDriver(Driver):
         # a request that waits for a batch holds no reference to it
         without_batch = scope._replace(batch=None)
 
-        def begin(_: ReadGroup, sharing: SharedReads) -> Future[Driver]:
+        def start_operation(_: ReadGroup, sharing: SharedReads) -> Future[Driver]:
             return spawn(self._resolve_bounds, without_batch._replace(sharing=sharing))
 
-        future: Future[Driver] = batch._later(begin, due)
+        future: Future[Driver] = batch._later(start_operation, due)
         return future
 
     def _resolve_bounds(self, scope: OperationScope) -> Driver:
@@ -473,7 +475,7 @@ class ZarrDriver(Driver):
         ends = zip(array._meta.shape, request.upper, strict=False)
         # Deleting many chunks takes long.
         is_small = request.metadata_only or all(new is None or new >= end for end, new in ends)
-        inline = self._access.at_once and is_small
+        inline = self._access.prefers_inline and is_small
         return spawn(self._resize, array, request, here=inline, whole=True)
 
     def _check_tied(self, request: ResizeRequest) -> None:
