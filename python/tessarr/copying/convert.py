@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 __all__ = ["Conversion", "ConvertedNode", "convert"]
 
 _SMALL_BYTES: Final = 1 << 20
-"""An array of so many is read and written at once."""
+"""Arrays up to this size are copied at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertedNode:
-    """What a conversion does to one node.
+    """The conversion of one node.
 
     Parameters
     ----------
@@ -50,11 +50,11 @@ class ConvertedNode:
     before
         Its format; None if it cannot be read.
     problems
-        What has no equivalent, each with its place in the old metadata.
+        Content without an equivalent, with its JSON path in the old metadata.
     notes
-        What is said in another way, or not any more; no value of the array changes by it.
+        Content that is expressed differently, or dropped, without changing a value.
     renames_chunks
-        Whether chunks have other keys in the new format.
+        Whether chunk keys differ in the new format.
     """
 
     path: str
@@ -65,7 +65,7 @@ class ConvertedNode:
     renames_chunks: bool
 
     def asdict(self) -> JSONObject:
-        """Return it as plain JSON."""
+        """Return the node as plain JSON."""
         return {
             "path": self.path,
             "kind": self.kind,
@@ -80,16 +80,16 @@ class ConvertedNode:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What a conversion does, or did; print it.
+    """The report of a conversion; print it.
 
     Parameters
     ----------
     to
         The format.
     nodes
-        All nodes, the one at the top first.
+        All nodes, the top one first.
     done
-        Whether it was done: not if that was only tried.
+        Whether the conversion was executed; False after a dry run.
     """
 
     to: ZarrFormat
@@ -98,7 +98,7 @@ class Conversion:
 
     @property
     def possible(self) -> bool:
-        """Whether nothing is in the way."""
+        """Whether no node has problems."""
         return not any(node.problems for node in self.nodes)
 
     def asdict(self) -> JSONObject:
@@ -139,61 +139,58 @@ def convert(
     overwrite: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> Conversion:
-    """Convert an array, or a group with all that is below, to another format.
+    """Convert an array, or a group with all nodes below, to another format.
 
-    In place only metadata is written: format 3 can say what chunks of format 2 and 1 are,
-    and the other way round for what both formats have. In place, a node that a symbolic link
-    leads to is converted, too, once for all links. To a target everything is copied, chunks
-    as they are stored.
+    In place, only metadata is written: format 3 can describe chunks of formats 2 and 1, and format
+    2 those of format 3 if both formats have the features. A node behind symbolic links is
+    converted, too, once for all links. With a target, everything is copied, chunks without
+    decoding.
 
     Parameters
     ----------
     store
-        What to convert, as for `tessarr.open`.
+        The store to convert, as for `tessarr.open`.
     target
-        Where to; by default in place.
+        The target; by default in place.
     to
         The format: 2 or 3.
     path
         The path of the node in the store; by default the root.
     dry_run
-        Only find out what would be done, and what is in the way.
+        Only report the conversion and its problems.
     keep
-        In place: leave the old metadata where it is. The node is then what format 3 says.
+        In place: keep the old metadata. Readers of both formats use that of format 3.
     move_chunks
-        In place: store chunks under other keys, where the format needs that, and
-        delete the old ones. By default that is in the way.
+        In place: store chunks under other keys if the format requires that, and delete the old
+        ones. By default this is a problem.
     recode
-        To a target: read and write arrays that have no equivalent, with new codecs.
+        With a target: decode arrays without an equivalent, and encode them with new codecs.
     overwrite
-        Delete what is at the target.
+        Delete an existing node at the target.
     progress
-        To a target: called with the bytes that are done and their total, from time to time.
+        With a target: called regularly with the copied bytes and their total.
 
     Returns
     -------
     Conversion
-        What was done to each node.
+        The result for each node.
 
     Raises
     ------
     NotFoundError
         If there is no node.
     UnsupportedError
-        If something has no equivalent (kind ``no_equivalent``); nothing has changed then.
-        ``dry_run=True`` gives all of it as values.
+        If something has no equivalent (kind ``no_equivalent``); then nothing has changed.
+        ``dry_run=True`` returns all problems.
     ExistsError
-        If there is a node at the target.
+        If a node exists at the target.
 
-    Notes
-    -----
-    Nothing is stored before all has been checked. In place, new documents are stored
-    beside the old ones, which are deleted when all are there: whenever it is
-    interrupted, every node can be read, and converting again finishes it. A copy that
-    fails is removed.
+    Notes ----- All nodes are checked before anything is stored. In place, new documents are stored
+    beside the old ones, which are deleted when all new ones exist. After an interruption at any
+    point every node is readable, and another conversion completes it. A copy that fails is removed.
 
-    ``_ARRAY_DIMENSIONS``, by which xarray names axes in format 2, becomes `dimension_names`,
-    and the reverse. Consolidated metadata is made anew where it was.
+    ``_ARRAY_DIMENSIONS``, xarray's axis names in format 2, becomes `dimension_names`, and vice
+    versa. Existing consolidated metadata is rebuilt.
 
     Examples
     --------
@@ -276,7 +273,7 @@ _STORAGE_LOCATIONS = (
 
 
 def _can_be_recoded(step: ConversionStep, to: ZarrFormat) -> bool:
-    """Tell whether all that is in the way is how values are stored."""
+    """Return whether all problems concern the encoding of values."""
     locations = [problem.loc for problem in step.problems]
     return (
         isinstance(step.old, ArrayMeta)
@@ -298,7 +295,7 @@ def _copy_steps(
     overwrite: bool,
     progress: Callable[[int, int], object] | None,
 ) -> None:
-    """Copy nodes and their chunks; what fails is removed again."""
+    """Copy nodes and their chunks; a failure removes the copy."""
     if source == target_store and (path == target_path or _is_inside(path, target_path)):
         raise ArgumentError("the target is what is to be converted, or inside of it")
     if run_flow(node_exists(target_path, v1=True), target_store) and not overwrite:
@@ -355,7 +352,7 @@ def _is_inside(path: str, other: str) -> bool:
 
 
 def _target_path(node_path: str, path: str, target_path: str) -> str:
-    """Return where the node at `node_path`, which is below `path`, is at the target."""
+    """Return the path at the target of the node at `node_path`, which is below `path`."""
     below = node_path[len(path) :].strip("/")
     return join(target_path, below) if below else target_path
 
@@ -366,7 +363,7 @@ def _size_bytes(step: ConversionStep) -> int:
 
 
 class _Progress:
-    """Tells how much is done, of all arrays."""
+    """Reports the progress of all arrays."""
 
     def __init__(self, progress: Callable[[int, int], object] | None, total: int) -> None:
         self._progress = progress
@@ -374,7 +371,7 @@ class _Progress:
         self._before = 0
 
     def track(self, size_bytes: int, count: int) -> Callable[[int], None]:
-        """Return what is called as often as an array has parts, all of one size."""
+        """Return a callback for each of `count` equal parts of an array."""
         start = self._before
         self._before += size_bytes
         done = 0
@@ -407,7 +404,7 @@ def _create_recoded(
     within: str | None,
     overwrite: bool,
 ) -> Array:
-    """Create an array for the same values with the codecs of a new one."""
+    """Create an array for the same values with default codecs."""
     attributes, names = convert_dimension_names(old.metadata, to)
     return create_array(
         target_store,

@@ -42,7 +42,7 @@ __all__ = ["CopiedNode", "Copy", "copy_to"]
 
 @dataclass(frozen=True, slots=True)
 class CopiedNode:
-    """What a copy does with one node.
+    """The copy of one node.
 
     Parameters
     ----------
@@ -51,14 +51,14 @@ class CopiedNode:
     kind
         "array" or "group".
     size_bytes
-        How much there is to copy, as it is in memory.
+        The size of the elements in memory.
     as_stored
-        Whether chunks are copied as they are stored, or read and written anew.
+        Whether raw chunks are copied; otherwise elements are decoded and encoded.
     chunks, shards
-        Those of the new array.
+        The chunks and shards of the new array.
     decodes
-        How often each chunk of the source is read, on average. Much more than 1 means that there
-        is little memory for what is to change: see `copy_to`.
+        The average number of times that a source chunk is read. A value well above 1 means that
+        more memory would help: see `copy_to`.
     """
 
     path: str
@@ -72,20 +72,20 @@ class CopiedNode:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What a copy does, or did; print it.
+    """The report of a copy; print it.
 
     Parameters
     ----------
     nodes
-        All nodes, the one at the top first.
+        All nodes, the top one first.
     done
-        Whether it was done: not if that was only tried.
+        Whether the copy was executed; False after a dry run.
     links
-        The links of an HDF5 file that became copies of what they lead to.
+        The links of an HDF5 file that became copies of their targets.
     skipped
         The nodes and attributes that cannot be copied, each with the reason.
     was_complete
-        Whether a copy that was to be resumed was complete, so that nothing was left to do.
+        Whether a resumed copy was already complete.
     """
 
     nodes: tuple[CopiedNode, ...]
@@ -148,10 +148,10 @@ def copy_to(
     progress: Callable[[int, int], object] | None = None,
     **settings: Any,
 ) -> Copy:
-    """Copy an array, or a group with all that is below, to another place.
+    """Copy an array, or a group with all nodes below, to another location.
 
-    What is copied has other chunks, codecs or another format there, if you ask for that;
-    all else stays what it is. Chunks that need not change are copied as they are stored.
+    The copy has other chunks, codecs or another format if you pass them; everything else stays the
+    same. Unchanged chunks are copied without decoding.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def copy_to(
         other library; the path of a file of HDF5, of netCDF, or of NumPy (``.npy``); or a store,
         as for `tessarr.open`.
     target
-        Where to, as for `tessarr.open`.
+        The target, as for `tessarr.open`.
     path, target_path
         The path of the node in the source, and of that in the target; by default the root.
     select
@@ -170,53 +170,48 @@ def copy_to(
         ``run*/raw`` match the last names of a path, ``/raw`` matches the whole path, and ``**`` any
         number of names. A pattern that matches a group stands for all below it.
     zarr_format
-        2 or 3; by default as it is, and what comes from elsewhere as the options say.
+        2 or 3; by default the format of the source, and for other libraries that of the options.
     overwrite
-        Delete what is at the target. By default that there is a node is an error.
+        Delete an existing node at the target. By default an existing node is an error.
     resume
-        Continue where a copy with the same arguments was interrupted; begin, if there was none. A
-        copy that is complete is left as it is: one with the metadata of all nodes; values are not
-        compared.
+        Continue an interrupted copy with the same arguments, or start a new one. A complete copy,
+        which has the metadata of all nodes, stays unchanged; values are not compared.
     dry_run
-        Only find out what would be done.
+        Only report the copy.
     memory_bytes
-        How much may be in memory at a time, beside what encoding and decoding take; by default
-        as the option ``copy_bytes`` says.
+        The memory limit, beside the buffers of encoding and decoding; by default the option
+        ``copy_bytes``.
     scratch
-        A folder on a disk with room for the largest array, uncompressed. Where memory is too little
-        to read each chunk about once, as from rows to columns, the copy goes by way of that.
+        A folder with space for the largest array, uncompressed. If memory does not suffice to read
+        each chunk about once, as from rows to columns, the copy uses this folder.
     progress
-        Called with the bytes that are done and their total, from time to time.
+        Called regularly with the copied bytes and their total.
     **settings
-        What new arrays shall have otherwise, as for `tessarr.create_array`: ``chunks``, ``shards``,
-        ``compressors``, ``filters``, ``fill_value``, ``dtype``, … Chunks and shards are
-        those of arrays with as many axes; or a mapping of names of axes to lengths, for arrays
-        that have such axes. Where chunks are given and shards are not, shards stay
-        if they are multiples of the chunks.
+        Settings of the new arrays, as for `tessarr.create_array`: ``chunks``, ``shards``,
+        ``compressors``, ``filters``, ``fill_value``, ``dtype``, … Chunks and shards apply to arrays
+        with as many axes; a mapping of axis names to lengths applies to arrays with such axes. If
+        you pass chunks without shards, shards stay if they are multiples of the chunks.
 
     Returns
     -------
     Copy
-        What was done to each node, which links became copies, and what was left out.
+        The copied nodes, the links that became copies, and the skipped nodes.
 
     Raises
     ------
     NotFoundError
-        If there is no such node.
+        If the node does not exist.
     ExistsError
-        If there is a node at the target, or an interrupted copy.
+        If a node or an interrupted copy exists at the target.
     ArgumentError
-        If no member is included, settings do not fit an array, the target is part of the source,
-        or what is to be resumed is another copy; nothing has changed then.
+        If no member is included, settings do not fit an array, the target is part of the source, or
+        the interrupted copy has other arguments; then nothing has changed.
 
-    Notes
-    -----
-    Arrays that are cut otherwise are read in regions that decode each chunk as
-    seldom as memory allows, several regions at a time; see `memory_bytes`. An array appears at the
-    target when all of it is there. A copy that fails or is interrupted leaves what it has
-    done and notes of that under the key ``.tessarr-copy``: give ``resume=True`` to continue, or
-    ``overwrite=True`` to begin anew. If the source has changed in between, or the settings
-    are other ones, resuming is an error.
+    Notes ----- Arrays with other chunks are read concurrently in regions that decode each chunk as
+    rarely as memory allows; see `memory_bytes`. An array appears at the target when it is complete.
+    A copy that fails or is interrupted leaves its data and a journal under the key
+    ``.tessarr-copy``: pass ``resume=True`` to continue, or ``overwrite=True`` to start again.
+    Resuming is an error if the source or the settings have changed.
 
     Examples
     --------
@@ -297,9 +292,9 @@ def _make_report(
 
 
 def _is_complete(steps: list[CopyStep], target_store: Store, base: str) -> bool:
-    """Tell whether all nodes of a copy are there, with the metadata that they are to have.
+    """Return whether all nodes of a copy exist with the planned metadata.
 
-    The metadata of an array is stored after its chunks, so that they are complete, too.
+    The metadata of an array is stored after its chunks, so that these are complete, too.
     """
     for step in steps:
         path = join(base, step.name) if step.name else base
@@ -338,7 +333,7 @@ def _describe_step(step: CopyStep, base: str, copier: NodeCopier) -> CopiedNode:
 
 
 def _check_disjoint(origin: CopySource, target_store: Store, path: str) -> None:
-    """Check that neither of source and target is inside of the other."""
+    """Raise an error if source and target overlap."""
     if not isinstance(origin, StoredSource):
         return
     source_parts, target_parts = (
@@ -361,7 +356,7 @@ def _path_parts(store: Store, path: str) -> tuple[str, ...]:
 
 
 def _hash_steps(steps: list[CopyStep]) -> str:
-    """Return a hash of what is to come out."""
+    """Return a hash of the planned result."""
     digest = hashlib.sha256()
     for step in steps:
         digest.update(repr((step.name, step.ranges, create.dump_documents(step.new))).encode())

@@ -32,33 +32,32 @@ def copy_store(  # noqa: PLR0917 (the order of zarr-python)
     dry_run: bool = False,  # noqa: FBT002
     log: LogLike = None,
 ) -> tuple[int, int, int]:
-    """Copy all keys of a store, or those below a path, to another store, as they are.
+    """Copy all keys of a store, or those below a path, with their values.
 
-    Nothing is decoded, so this is the fastest copy, and one of everything: also of arrays with
-    codecs that are not installed.
+    Nothing is decoded: this is the fastest copy, and it includes arrays with missing codecs.
 
     Parameters
     ----------
     source, dest
-        From where and to where, as for `tessarr.open`.
+        The stores, as for `tessarr.open`.
     source_path, dest_path
-        Copy only what is below a path; put it below a path.
+        The paths below which keys are read and written.
     excludes, includes
-        Regular expressions: keys in which one of `excludes` is found are left out, unless one of
-        `includes` is found, too.
+        Regular expressions: keys that contain a match of `excludes` are skipped, unless they
+        contain a match of `includes`.
     flags
         For `re.compile`.
     if_exists : {"raise", "replace", "skip"}
-        What to do about a key that is there. With "raise" nothing has been copied then.
+        The action for an existing key. "raise" copies nothing.
     dry_run
-        Only say what would be copied.
+        Only report the copy.
     log
-        Where to write a line for each key: a function, a path of a file, or what has ``write``.
+        The log, one line for each key: a function, the path of a file, or an object with ``write``.
 
     Returns
     -------
     tuple of int
-        The number of keys that were copied, of those that were skipped, and of the bytes copied.
+        The numbers of copied keys, skipped keys, and copied bytes.
 
     Raises
     ------
@@ -114,7 +113,7 @@ def copy_store(  # noqa: PLR0917 (the order of zarr-python)
 
 
 class _KeyFilter:
-    """Tells whether a key is to be copied."""
+    """Selects the keys to copy."""
 
     def __init__(self, excludes: list[re.Pattern[str]], includes: list[re.Pattern[str]]) -> None:
         self._excludes = excludes

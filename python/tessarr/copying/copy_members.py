@@ -53,39 +53,37 @@ def copy(  # noqa: PLR0917 (the order of zarr-python)
     dest
         The group to copy into, of any of these; None for a dry run.
     name
-        What the copy is called there; by default as the source.
+        The name of the copy; by default that of the source.
     shallow
-        Copy only the arrays of a group, and no groups in it.
+        Copy only the arrays of a group, without groups.
     without_attrs
-        Leave the attributes out.
+        Copy no attributes.
     log
-        Where to write a line for each node: a function, a path of a file, or what has ``write``.
+        The log, one line for each node: a function, the path of a file, or an object with
+        ``write``.
     if_exists : {"raise", "replace", "skip", "skip_initialized"}
-        What to do about an array that is there; the last skips it if all of its chunks are
-        stored. Groups are merged.
+        The action for an existing array; the last one skips it if all of its chunks are stored.
+        Groups are merged.
     dry_run
-        Only say what would be copied.
+        Only report the copy.
     **settings
-        What new arrays shall have otherwise, as for `Group.create_dataset`.
+        Settings of the new arrays, as for `Group.create_dataset`.
 
     Returns
     -------
     tuple of int
-        The number of nodes that were copied, of those that were skipped, and of the bytes copied,
-        as they are in memory.
+        The numbers of copied nodes, skipped nodes, and copied bytes in memory.
 
     Raises
     ------
     ExistsError
-        With "raise", if something is there.
+        With "raise", if a node exists.
     TypeError
-        If the source is a root group and no name is given.
+        If the source is a root group and `name` is None.
 
-    Notes
-    -----
-    Chunks, codecs and fill values stay what they are, as far as `dest` knows them; what
-    h5py is given is compressed by gzip. Elements are copied part by part, within the memory that
-    the option ``copy_bytes`` allows. See `tessarr.copy_to` for a copy that resumes.
+    Notes ----- Chunks, codecs and fill values stay the same if `dest` supports them; copies to h5py
+    are compressed by gzip. Elements are copied part by part, within the memory limit of the option
+    ``copy_bytes``. `tessarr.copy_to` can resume a copy.
 
     Examples
     --------
@@ -147,7 +145,7 @@ def copy_all(  # noqa: PLR0917 (likewise)
 
 @dataclass(slots=True)
 class _CopyState:
-    """How to copy, and how much has been."""
+    """The settings and the progress of a copy."""
 
     shallow: bool
     without_attrs: bool
@@ -195,7 +193,7 @@ def _copy_nodes(
 
 
 def _check_not_inside(source: Any, dest: Any) -> None:
-    """Check that a group is not copied into itself, which would never end."""
+    """Raise an error if a group is copied into itself, which would never end."""
     if not isinstance(source, Group) or not isinstance(dest, Group):
         return
     inside = not source.path or f"{dest.path}/".startswith(f"{source.path}/")
@@ -246,7 +244,7 @@ def _copy_member(node: Any, dest: Any, name: str, state: _CopyState, *, top: boo
 def _store_member(
     node: Any, dest: Any, name: str, state: _CopyState, *, existing: Any, blocked: bool
 ) -> None:
-    """Copy a node, and delete a node before that is in the way."""
+    """Copy a node, after deleting an existing one."""
     if blocked and not state.dry_run:
         del dest[name]
     if not hasattr(node, "shape"):
@@ -256,7 +254,7 @@ def _store_member(
 
 
 def _replace_member(node: Any, dest: Any, name: str, state: _CopyState) -> bool:
-    """Copy to the place of another node, if that can stay until the copy is complete."""
+    """Replace another node, if the store can keep it until the copy is complete."""
     if not isinstance(dest, Group) or dest._consolidated is not None:
         return False
 
@@ -300,7 +298,7 @@ def _copy_group(node: Any, dest: Any, name: str, state: _CopyState, *, existing:
 def _copy_array(
     node: Any, dest: Any, name: str, state: _CopyState, *, store: Store | None = None
 ) -> None:
-    """Copy an array into a group; or to the root of a store, as the group would have it."""
+    """Copy an array into a group, or to the root of a store with the group's settings."""
     if _is_h5py(dest):
         new = dest.create_dataset(name, **_h5py_settings(node, state.settings))
     else:
@@ -329,7 +327,7 @@ def _copy_array(
 
 
 def _create_zarr_array(dest: Any, name: str, like: dict[str, Any]) -> Any:
-    """Create an array in a group of another Zarr library, by what all of them know."""
+    """Create an array in a group of another Zarr library, with common settings."""
     known = ("shape", "dtype", "chunks", "fill_value")
     settings = {key: like[key] for key in known if key in like}
     settings["dtype"] = getattr(settings["dtype"], "numpy", settings["dtype"])
@@ -337,7 +335,7 @@ def _create_zarr_array(dest: Any, name: str, like: dict[str, Any]) -> Any:
 
 
 def _h5py_settings(node: Any, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what h5py is told of an array."""
+    """Return the settings of h5py for a copy of an array."""
     chunks: Any = getattr(node, "chunks", None)
     is_regular = isinstance(chunks, tuple) and all(isinstance(length, int) for length in chunks)
     fits = is_regular and all(c <= max(n, 1) for c, n in zip(chunks, node.shape, strict=True))
@@ -370,7 +368,7 @@ def _copy_attributes(source: Any, target: Any, state: _CopyState) -> None:
 
 
 def _readable_source(source: Any, state: _CopyState) -> Any:
-    """Return a node with what can be copied of it."""
+    """Return a node as a source, with its members that can be copied."""
     state.is_single_array = hasattr(source, "shape")
     if not _is_h5py(source):
         return source
@@ -383,14 +381,14 @@ def _readable_source(source: Any, state: _CopyState) -> Any:
 
 
 def _reason_not_storable(node: Any, dest: Any, name: str) -> str | None:
-    """Return why a node of h5py cannot be stored in a group of Zarr."""
+    """Return the reason why a node of h5py cannot be stored in a Zarr group, if any."""
     if not _is_h5py(node) or not isinstance(dest, Group):
         return None
     return hdf5.reason_not_storable(name, node, 3 if dest.zarr_format == 3 else 2)
 
 
 def _read_attributes(node: Any, new: Any, state: _CopyState) -> dict[str, Any]:
-    """Return the attributes of a node as its copy has them."""
+    """Return the attributes of the copy of a node."""
     if isinstance(node, Array | Group):
         return dict(node.attrs)
     skip = skip_attribute(state.left_out, str(getattr(node, "name", None) or "").strip("/"))
@@ -405,7 +403,7 @@ def _read_attributes(node: Any, new: Any, state: _CopyState) -> dict[str, Any]:
 
 
 def _hdf5_settings(node: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a dataset that have another form in HDF5."""
+    """Return the settings of a dataset that HDF5 stores differently."""
     zarr_format = settings["zarr_format"]
     like: dict[str, Any] = {}
     if zarr_format == 3:

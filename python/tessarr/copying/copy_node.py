@@ -35,27 +35,27 @@ if TYPE_CHECKING:
 __all__ = ["NodeCopier"]
 
 _TWO_PASS_DECODES: Final = 2.0
-"""Two steps cost as much as this many decodes of each chunk, or less."""
+"""Two passes cost at most as much as this number of decodes of each chunk."""
 
 _MAX_CELLS: Final = 1 << 26
 
 
 @dataclass(slots=True)
 class NodeCopier:
-    """Does what is to be done for nodes, and tells how far it is.
+    """Copies nodes and reports the progress.
 
     Parameters
     ----------
     origin
-        What is copied.
+        The source of the copy.
     goal, path
-        Where to.
+        The target.
     memory_bytes
-        How much may be in memory at a time.
+        The memory limit.
     scratch
-        A folder for what is copied in two steps.
+        A folder for two-pass copies.
     progress
-        Told the bytes that are done, and `total`.
+        Called with the copied bytes and `total`.
     """
 
     origin: CopySource
@@ -68,7 +68,7 @@ class NodeCopier:
     done: int = 0
 
     def count_decodes(self, step: CopyStep) -> float:
-        """Return how often a chunk of the source is read, on average."""
+        """Return the average number of times that a source chunk is read."""
         if step.as_stored or not isinstance(step.new, ArrayMeta):
             return 1.0
         _, _, plan = self._plan_copy(step, step.new)
@@ -88,7 +88,7 @@ class NodeCopier:
         self._report_progress(before + step.size_bytes - self.done)
 
     def _copy_elements(self, step: CopyStep, path: str, journal: Journal) -> bool:
-        """Copy the elements of an array; return whether that is possible.
+        """Copy the elements of an array; return whether that succeeded.
 
         An array of an HDF5 file that cannot be read, or has an element that cannot be stored, is
         left out and reported: the file may have others.
@@ -108,7 +108,7 @@ class NodeCopier:
         return True
 
     def _is_complete(self, path: str, step: CopyStep) -> bool:
-        """Tell whether a node is complete: it is when it has a document."""
+        """Return whether a node is complete, which means that it has a document."""
         meta = run_flow(find_node(path, zarr_format=step.new.zarr_format), self.goal)
         return meta is not None
 
@@ -207,7 +207,7 @@ class NodeCopier:
 def _select_stored_regions(
     origin: CopySource, step: CopyStep, new: ArrayMeta, plan: transfer.Plan, numbers: list[int]
 ) -> Iterable[int]:
-    """Return the regions in which a chunk of the source is stored; the others are fill."""
+    """Return the regions with a stored source chunk; the others hold the fill value."""
     old = step.old
     if (
         not isinstance(origin, StoredSource)

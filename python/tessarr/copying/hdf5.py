@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _MAX_LINKED: Final = 10_000
-"""So many nodes are copied through links: links in linked groups multiply their targets."""
+"""The maximum number of nodes that are copied through links, as links in linked groups multiply."""
 
 
 def open_file(path: Any) -> Any:
@@ -67,7 +67,7 @@ def open_file(path: Any) -> Any:
 
 @dataclass
 class Contents:
-    """What a copy finds below a group.
+    """The content of a group.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Contents:
     links
         The links that become copies.
     skipped
-        What cannot be copied.
+        Nodes that cannot be copied.
     has_bare_dimensions
         Whether there are netCDF dimensions without a variable.
     """
@@ -103,7 +103,7 @@ class Contents:
 
 
 def read_contents(group: Any) -> Contents:
-    """Return all that is below a group; of h5py, or of another library with its interface.
+    """Return the content of a group of h5py, or of another library with its interface.
 
     The group itself has the path "".
     """
@@ -116,7 +116,7 @@ def read_contents(group: Any) -> Contents:
 
 @dataclass(slots=True)
 class _ContentsReader:
-    """Visits the members of groups and notes what it finds."""
+    """Visits the members of groups and records them."""
 
     found: Contents
     seen: dict[Any, str] = field(default_factory=dict)
@@ -206,7 +206,7 @@ def _describe_link(link: Any) -> tuple[str, str]:
 
 
 def reason_not_copyable(array: Any) -> str | None:
-    """Return why a dataset cannot be copied; None if it can."""
+    """Return the reason why a dataset cannot be copied; None if it can."""
     try:
         dtype = array.dtype
     except (TypeError, ValueError, OSError, RuntimeError) as error:
@@ -221,7 +221,7 @@ def reason_not_copyable(array: Any) -> str | None:
 def reason_not_storable(
     path: str, node: Any, zarr_format: ZarrFormat, dtype: Any = None
 ) -> str | None:
-    """Return why Zarr cannot store a node; None if it can.
+    """Return the reason why Zarr cannot store a node; None if it can.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def reason_not_storable(
     zarr_format
         The format of the copy.
     dtype
-        The data type of the copy, if that is another one.
+        The data type of the copy, if it differs.
     """
     for name in path.split("/") if path else ():
         if not is_node_name(name, zarr_format) or (zarr_format == 2 and "\\" in name):
@@ -250,7 +250,7 @@ def reason_not_storable(
 
 
 def check_copyable(array: Any) -> None:
-    """Check that an array can be copied."""
+    """Raise an error if an array cannot be copied."""
     reason = reason_not_copyable(array)
     if reason is not None:
         name = str(getattr(array, "name", ""))
@@ -270,7 +270,7 @@ def _has_references(dtype: np.dtype[Any]) -> bool:
 
 
 def _missing_filter(array: Any) -> str | None:
-    """Return what is missing to decode the chunks of a dataset.
+    """Return the missing HDF5 filter of a dataset, if any.
 
     The package hdf5plugin registers most filters that the HDF5 library lacks.
     """
@@ -304,9 +304,9 @@ class Group:
     group
         The group.
     contents
-        What is below the group at the top.
+        The content of the top group.
     path
-        The path from there.
+        The path from the top group.
     """
 
     from_hdf5: Final = True
@@ -332,19 +332,19 @@ class Group:
 
 
 class Dataset:
-    """A dataset of h5py, as long as its netCDF dimensions are.
+    """A dataset of h5py, extended to the length of its netCDF dimensions.
 
-    A variable that was not written as far as its unlimited dimension goes is filled to its end. The
-    other attributes are those of the dataset.
+    A variable that is shorter than its unlimited dimension is filled to the end. All other
+    attributes are those of the dataset.
 
     Parameters
     ----------
     dataset
         The dataset.
     lengths
-        The lengths of dimensions by their scale, as far as they are known.
+        The known lengths of dimensions by their scale.
     contents
-        What is copied with it.
+        The content of the top group.
     """
 
     from_hdf5: Final = True
@@ -396,7 +396,7 @@ class Dataset:
 
 
 def _full_shape(dataset: Any, lengths: dict[Any, int]) -> tuple[int, ...]:
-    """Return the shape of a dataset, as long as its unlimited netCDF dimensions are."""
+    """Return the shape of a dataset, extended to its unlimited netCDF dimensions."""
     shape: tuple[int, ...] = dataset.shape
     if None not in dataset.maxshape or not netcdf.has_scales(dataset):
         return shape

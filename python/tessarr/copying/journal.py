@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 __all__ = ["JOURNAL", "Journal", "fingerprint"]
 
 JOURNAL: Final = ".tessarr-copy"
-"""The name of the document, below the path of the target."""
+"""The name of the journal, below the path of the target."""
 
 _VERSION: Final = 1
 _EVERY_S: Final = 1.0
 
 
 class Journal:
-    """What of a copy is done.
+    """The journal of a copy.
 
     Parameters
     ----------
     store, path
         The target.
     source, settings
-        Hashes of what is copied, and of what it becomes.
+        Hashes of the source and of the planned result.
     """
 
     def __init__(self, store: Store, path: str, source: str | None, settings: str) -> None:
@@ -57,11 +57,11 @@ class Journal:
 
     @property
     def exists(self) -> bool:
-        """Whether there is one, of a copy that was interrupted or still goes on."""
+        """Whether a journal exists, of an interrupted or a running copy."""
         return self._store.size(self._key) is not None
 
     def begin(self) -> None:
-        """Store it, unless there is one."""
+        """Store the journal, unless one exists."""
         if not self._store.replace(self._key, self._bytes(), None):
             raise ExistsError(
                 f"a copy to here was interrupted, or goes on ({self._key!r} is there): give "
@@ -70,12 +70,12 @@ class Journal:
             )
 
     def resume(self) -> None:
-        """Read what was done, and check that it is the same copy.
+        """Read the stored journal, and check that it belongs to the same copy.
 
         Raises
         ------
         ArgumentError
-            If the source has changed since, or the settings are other ones.
+            If the source or the settings have changed.
         """
         document = self._store.get(self._key)
         if document is None:
@@ -97,25 +97,25 @@ class Journal:
         self._state["done"] = state["done"]
 
     def runs(self, path: str, pieces: int, cut: str) -> _IndexRanges:
-        """Return which pieces of an array are stored; none, if it was cut in other ones."""
+        """Return the stored pieces of an array; none if the pieces have other sizes."""
         name = f"{path}:{pieces}:{cut}"
         done: dict[str, list[list[int]]] = self._state["done"]
         return _IndexRanges(done.setdefault(name, []))
 
     def forget(self, path: str) -> None:
-        """Forget which pieces of an array are stored: all of them, or none any more."""
+        """Remove the stored pieces of an array from the journal."""
         done: dict[str, list[list[int]]] = self._state["done"]
         for name in [name for name in done if name.rsplit(":", 2)[0] == path]:
             del done[name]
 
     def save(self, *, now: bool = False) -> None:
-        """Store it, if the last time is some time ago."""
+        """Store the journal, at most once in a while unless `now` is true."""
         if now or monotonic() - self._stored > _EVERY_S:
             self._store.put(self._key, self._bytes())
             self._stored = monotonic()
 
     def end(self) -> None:
-        """Delete it: all is done."""
+        """Delete the journal of a complete copy."""
         self._store.delete(self._key)
 
     def _bytes(self) -> bytes:
@@ -123,7 +123,7 @@ class Journal:
 
 
 class _IndexRanges:
-    """Numbers, as the runs in which they follow each other.
+    """A set of numbers as ranges.
 
     Examples
     --------
@@ -151,7 +151,7 @@ class _IndexRanges:
                 del runs[index_ + 1]
 
     def missing(self, count: int) -> Iterable[int]:
-        """Yield the numbers below `count` that are not there."""
+        """Yield the numbers below `count` that are missing."""
         next_number = 0
         for start, stop in self.runs:
             yield from range(next_number, min(start, count))
@@ -160,9 +160,9 @@ class _IndexRanges:
 
 
 def fingerprint(store: Store, prefix: str, keys: Iterable[str]) -> str:
-    """Return a hash of keys and of what is cheap to know of their values.
+    """Return a hash of keys and of cheap facts about their values.
 
-    That is the size, and in a folder the time of the last change.
+    These are the size, and in a folder the modification time.
     """
     import os
 

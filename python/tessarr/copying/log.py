@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["LogLike", "format_summary", "open_log"]
 
 LogLike: TypeAlias = "Callable[[str], object] | str | os.PathLike[str] | Any | None"
-"""A function that is given lines, the path of a file, an object with ``write``, or None."""
+"""A function for lines, the path of a file, an object with ``write``, or None."""
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def _open_log(log: str | os.PathLike[str]) -> TextIO:
 
 
 def format_summary(copied: int, skipped: int, copied_bytes: int | None) -> str:
-    """Return the last line of a log; without bytes it tells of what was only tried.
+    """Return the last line of a log; without bytes, that of a dry run.
 
     Examples
     --------

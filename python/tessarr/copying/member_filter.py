@@ -29,9 +29,9 @@ class MemberFilter:
     Parameters
     ----------
     include
-        Take only what matches one of these; everything, if there are none.
+        Include only members that match one of these; by default all.
     exclude
-        Leave out what matches one of these.
+        Exclude members that match one of these.
 
     Examples
     --------
@@ -47,28 +47,28 @@ class MemberFilter:
     def from_patterns(
         cls, include: str | Iterable[str] | None, exclude: str | Iterable[str] | None
     ) -> MemberFilter:
-        """Return a choice of what a user gives: patterns, one or several.
+        """Return a filter from one or several patterns of the user.
 
         Raises
         ------
         ArgumentError
-            If one of them is no text, or empty.
+            If a pattern is no text, or empty.
         """
         return cls(_parse_patterns("include", include), _parse_patterns("exclude", exclude))
 
     def is_included(self, path: str) -> bool:
-        """Tell whether a copy takes what is at a path."""
+        """Return whether a path is included."""
         if self.include and not _matches(self.include, path):
             return False
         return not _matches(self.exclude, path)
 
     def select_nodes(self, nodes: Mapping[str, _Node]) -> dict[str, _Node]:
-        """Return the nodes that a copy takes, with the groups that hold them.
+        """Return the included nodes, with the groups above them.
 
         Parameters
         ----------
         nodes
-            Nodes by path; ``""`` is the one at the top, which is always taken.
+            Nodes by path; ``""`` is the top one, which is always included.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class MemberFilter:
 
 
 ALL_MEMBERS = MemberFilter()
-"""The choice of all nodes."""
+"""A filter that includes all nodes."""
 
 
 def _parse_patterns(name: str, value: Any) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def _parse_patterns(name: str, value: Any) -> tuple[str, ...]:
 
 
 def _matches(patterns: tuple[str, ...], path: str) -> bool:
-    """Tell whether a path, or that of a group above it, matches one of some patterns."""
+    """Return whether a path, or that of a group above it, matches a pattern."""
     names = path.split("/")
     return any(
         _matches_names(_split_pattern(pattern), names[:count])
@@ -118,7 +118,7 @@ def _split_pattern(pattern: str) -> list[str]:
 
 
 def _matches_names(parts: list[str], names: list[str]) -> bool:
-    """Tell whether names match the parts of a pattern.
+    """Return whether names match the parts of a pattern.
 
     Examples
     --------

@@ -74,10 +74,10 @@ _NOT_A_COORDINATE: Final = "_nc4_non_coord_"
 
 
 def is_netcdf(node: Any) -> bool:
-    """Tell whether an array or a group is in a netCDF file.
+    """Return whether an array or a group is in a netCDF file.
 
-    Files that a library of netCDF has written since 2016 say so. In older ones, and those of h5py,
-    dimension scales of the array, or of those beside it, are taken for a sign.
+    Files of the netCDF library since 2016 have an attribute for this. In older files, and those of
+    h5py, dimension scales of the array or its siblings indicate netCDF.
     """
     in_netcdf: bool | None = getattr(node, "in_netcdf", None)
     if in_netcdf is not None or not _is_h5py(node):
@@ -89,12 +89,12 @@ def is_netcdf(node: Any) -> bool:
 
 
 def is_netcdf_file(file: Any) -> bool:
-    """Tell whether a file of h5py says that it is netCDF."""
+    """Return whether a file of h5py has an attribute of netCDF."""
     return "_NCProperties" in file.attrs or "_nc3_strict" in file.attrs
 
 
 def has_scales(array: Any) -> bool:
-    """Tell whether a dataset of h5py is a dimension scale or has some."""
+    """Return whether a dataset of h5py is a dimension scale or has some."""
     return (
         "DIMENSION_LIST" in array.attrs
         or "_Netcdf4Dimid" in array.attrs
@@ -104,14 +104,14 @@ def has_scales(array: Any) -> bool:
 
 
 def is_netcdf_coordinate(array: Any) -> bool:
-    """Tell whether a dataset of h5py is a dimension scale as only libraries of netCDF write it."""
+    """Return whether a dataset of h5py is a dimension scale of a netCDF library."""
     if "_Netcdf4Dimid" in array.attrs or "_Netcdf4Coordinates" in array.attrs:
         return True
     return _is_scale(array) and _decode_internal(array.attrs.get("NAME", "")) == _base_name(array)
 
 
 def _arrays_in(group: Any) -> list[Any]:
-    """Return the arrays that hard links of a group lead to; those that open."""
+    """Return the readable arrays of a group."""
     arrays = []
     for name in group:
         try:
@@ -131,7 +131,7 @@ def member_name(name: str, node: Any) -> str:
 
 
 def is_bare_dimension(array: Any) -> bool:
-    """Tell whether a dataset only stands for a dimension, without coordinates."""
+    """Return whether a dataset only represents a dimension, without coordinates."""
     if not _is_h5py(array) or "NAME" not in array.attrs:
         return False
     name = _decode_internal(array.attrs["NAME"])
@@ -139,7 +139,7 @@ def is_bare_dimension(array: Any) -> bool:
 
 
 def read_dimension_names(array: Any) -> tuple[str | None, ...] | None:
-    """Return the names of the axes, as labels or dimension scales give them."""
+    """Return the names of the axes, from labels or dimension scales."""
     names: Any = getattr(array, "dimensions", None)
     if isinstance(names, tuple):
         return names
@@ -156,7 +156,7 @@ def read_dimension_names(array: Any) -> tuple[str | None, ...] | None:
 
 
 def _find_dimension_names(array: Any) -> dict[int, str]:
-    """Return the names of dimensions by their number: those of a group and of the ones above."""
+    """Return the names of dimensions by number, of the group and of all groups above."""
     names: dict[int, str] = {}
     group = array.parent
     while True:
@@ -169,7 +169,7 @@ def _find_dimension_names(array: Any) -> dict[int, str]:
 
 
 def dimension_length(scale: Any) -> int:
-    """Return the length of the dimension that a dimension scale of one axis stands for.
+    """Return the length of the dimension of a one-dimensional dimension scale.
 
     The library of netCDF does not extend the scale of an unlimited dimension: the longest variable
     is as long as the dimension.
@@ -196,8 +196,8 @@ def _is_scale(array: Any) -> bool:
 def read_fill_value(array: Any, zarr_format: ZarrFormat) -> Any:
     """Return the fill value of a netCDF variable as an array of Zarr.
 
-    In format 2 xarray takes every fill value for a mark of missing elements, so that a variable
-    without ``_FillValue`` has none there.
+    In format 2 xarray treats the fill value as missing elements, so that a variable without
+    ``_FillValue`` has none there.
     """
     marked = _missing_mark(array)
     if marked is not None:
@@ -224,7 +224,7 @@ def _to_element(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def encode_fill_value(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return the attribute ``_FillValue`` as xarray encodes it in format 3; None: it has no form.
+    """Return the attribute ``_FillValue`` as xarray encodes it in format 3; None if it cannot.
 
     Examples
     --------
@@ -271,7 +271,7 @@ def array_attributes(
     skip
         Called with the name of an attribute that cannot be copied, and the reason.
     is_single_array
-        Whether the group that holds the array is not copied, so that it cannot hold enumerations.
+        Whether the group of the array is not copied, so that it cannot hold enumerations.
     """
     in_netcdf = is_netcdf(array)
     attributes = convert_attributes(array, skip, without={FILL_VALUE} if in_netcdf else set())
@@ -327,7 +327,7 @@ def _flag_attributes(members: Mapping[str, int]) -> dict[str, Any]:
 def convert_attributes(
     node: Any, skip: Callable[[str, str], None], without: AbstractSet[str] = frozenset()
 ) -> dict[str, Any]:
-    """Return the attributes of a node as JSON has them, without the internal and some others."""
+    """Return the attributes of a node as JSON, without internal and excluded ones."""
     attrs: Any = getattr(node, "attrs", {})
     in_netcdf = is_netcdf(node)
     internal = _INTERNAL | _SCALE if _is_h5py(node) and _has_scale_class(attrs) else _INTERNAL
@@ -352,19 +352,19 @@ def _has_scale_class(attrs: Any) -> bool:
 
 
 def _decode_internal(value: Any) -> Any:
-    """Return the value of an attribute of HDF5's own, which is compared with text, not stored."""
+    """Return an internal attribute of HDF5 as text."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def to_json(value: Any, *, in_netcdf: bool = False) -> Any:
-    """Return the value of an attribute as JSON has it.
+    """Return the value of an attribute as JSON.
 
     Parameters
     ----------
     value
         The value, as h5py reads it.
     in_netcdf
-        Whether an array of one element is a scalar, and an empty text is one.
+        Whether an array of one element becomes a scalar, and an empty value a text.
 
     Raises
     ------
@@ -394,7 +394,7 @@ def _raise_not_json(_: str, message: str) -> None:
 
 
 def _accept_non_finite(_: str, __: float) -> None:
-    """Let NaN and infinities pass: the document that holds the attribute warns of them."""
+    """Accept NaN and infinities: the document of the attribute warns about them."""
 
 
 def to_text(value: Any) -> Any:

@@ -24,7 +24,7 @@ _CDF_5: Final = b"CDF\x05"
 
 
 class _Reader(Protocol):
-    """What reads a file."""
+    """The interface of a reader."""
 
     source: Any
     variables: Mapping[str, Any]
@@ -35,7 +35,7 @@ class _Reader(Protocol):
 
 
 class _NetCDF4Reader:
-    """A file that the package netCDF4 reads."""
+    """A reader that uses the package netCDF4."""
 
     def __init__(self, path: str) -> None:
         self.source = import_module("netCDF4").Dataset(path, "r")
@@ -55,7 +55,7 @@ class _NetCDF4Reader:
 
 
 class _SciPyReader:
-    """A file that SciPy reads."""
+    """A reader that uses SciPy."""
 
     def __init__(self, path: str) -> None:
         self.source = import_module("scipy.io").netcdf_file(path, "r", mmap=True)
@@ -115,7 +115,7 @@ class File:
     path
         The path of the file.
     reader
-        What reads it.
+        The reader of the file.
     """
 
     in_netcdf: Final = True

@@ -36,20 +36,20 @@ __all__ = ["CopyStep", "plan_steps"]
 
 @dataclass(frozen=True, slots=True)
 class CopyStep:
-    """What is to be done for one node.
+    """The plan for one node.
 
     Parameters
     ----------
     name
-        Its path from the node at the top.
+        The path from the top node.
     old
-        What it is: metadata of Zarr, or a node of another library.
+        The source: metadata of Zarr, or a node of another library.
     new
-        The metadata that it becomes.
+        The metadata of the copy.
     ranges
-        Which part of an array is copied.
+        The part of an array to copy.
     as_stored
-        Whether its chunks stay the bytes that they are.
+        Whether raw chunks are copied.
     """
 
     name: str
@@ -80,18 +80,18 @@ def plan_steps(
     Parameters
     ----------
     origin
-        What is copied.
+        The source.
     store
-        Where to.
+        The target.
     select
-        Which part of it, if it is an array.
+        The part of the source, if it is an array.
     settings
-        What new arrays shall have otherwise; ``chunks`` and ``shards`` count for those of as
-        many axes, or with axes of these names.
+        Settings of the new arrays; ``chunks`` and ``shards`` apply to arrays with as many axes, or
+        with axes of these names.
     zarr_format
         The format of the new nodes.
     member_filter
-        Which members of a group are copied.
+        The filter for members of a group.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def plan_steps(
 def _reason_not_storable(
     path: str, node: Any, settings: Mapping[str, Any], zarr_format: ZarrFormat
 ) -> str | None:
-    """Return why a node of another library is left out; the one at the top never is."""
+    """Return why a node of another library is skipped, if it is; the top node never is."""
     if isinstance(node, ArrayMeta | GroupMeta) or not path:
         return None
     return hdf5.reason_not_storable(path, node, zarr_format, settings.get("dtype"))
@@ -188,7 +188,7 @@ def _plan_array(  # noqa: PLR0917 (of private parts)
 def _meta_unchanged(
     old: ArrayMeta, store: Store, shape: Shape, zarr_format: ZarrFormat
 ) -> ArrayMeta | None:
-    """Return the metadata itself, or in the words of the other format, if it has any."""
+    """Return the metadata converted to the format, if it has an equivalent."""
     meta: Any = old
     if old.zarr_format != zarr_format or old.is_v1:
         meta = convert_metadata(old, "", zarr_format).meta
@@ -208,7 +208,7 @@ def _meta_unchanged(
 def _meta_with_settings(
     array: Any, store: Store, shape: Shape, overrides: dict[str, Any], zarr_format: ZarrFormat
 ) -> ArrayMeta:
-    """Return metadata with settings that are given, and for all others those of an array."""
+    """Return metadata with the given settings, and for all others those of an array."""
     settings = {"zarr_format": zarr_format, "shape": shape, **overrides}
     like = settings_like(array, settings, with_metadata=True)
     if isinstance(array, Array):
@@ -232,7 +232,7 @@ def _meta_with_settings(
 
 
 def _is_foreign(array: Any) -> bool:
-    """Tell whether an array is of a library other than one for Zarr."""
+    """Return whether an array belongs to a library other than one for Zarr."""
     return not hasattr(array, "zarr_format") and not hasattr(array, "fill_value")
 
 
@@ -240,7 +240,7 @@ _V3_SETTINGS = ("shards", "dimension_names", "serializer", "chunk_key_encoding")
 
 
 def _shards_fit_chunks(like: dict[str, Any]) -> bool:
-    """Tell whether shards are multiples of chunks."""
+    """Return whether shards are multiples of chunks."""
     shards, chunks = like.get("shards"), like["chunks"]
     if not isinstance(shards, tuple) or not isinstance(chunks, tuple | list):
         return False
@@ -252,11 +252,11 @@ def _shards_fit_chunks(like: dict[str, Any]) -> bool:
 
 
 _CHUNK_SETTINGS: Final = ("chunks", "shards")
-"""Settings that say how arrays are cut, which those of other axes need not heed."""
+"""Settings that apply only to arrays with matching axes."""
 
 
 class _ChunkSettings:
-    """Settings for arrays of which chunks and shards may be meant for some only."""
+    """Settings whose chunks and shards may apply to some arrays only."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = {name: value for name, value in settings.items() if value is not None}
@@ -268,7 +268,7 @@ class _ChunkSettings:
         self._ranks: set[int] = set()
 
     def settings_of(self, node: Any, rank: int) -> dict[str, Any]:
-        """Return those for an array of `rank` axes."""
+        """Return the settings for an array of `rank` axes."""
         self._axes.update(name for name in _dimension_names(node) or () if name)
         self._ranks.add(rank)
         settings = {}
@@ -280,7 +280,7 @@ class _ChunkSettings:
         return settings
 
     def check_used(self) -> None:
-        """Check that there was an array for the chunks, and for each axis, that were asked for."""
+        """Raise an error if no array matched the chunks, or one of the axis names."""
         for setting, value in self._chunk_settings.items():
             if hasattr(value, "items"):
                 unknown = sorted(str(name) for name in value if name not in self._axes)
@@ -299,7 +299,7 @@ class _ChunkSettings:
 
 
 def _chunk_setting(setting: str, value: Any, node: Any, rank: int) -> Any:
-    """Return what a setting for chunks or shards is for an array; None if it is not for that."""
+    """Return a setting for chunks or shards for an array; None if it does not apply."""
     if hasattr(value, "items"):
         names = _dimension_names(node) or ()
         if not any(name in value for name in names):

@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 __all__ = ["NOT_COPIED", "CopiedLink", "Skipped", "skip_attribute", "warn_of_skipped"]
 
 NOT_COPIED: Final = "not copied: "
-"""How the warning begins that names what a copy leaves out."""
+"""The start of the warning about skipped nodes."""
 
 _MAX_NAMED: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A node or an attribute that a copy left out.
+    """A node or an attribute that a copy skipped.
 
     Parameters
     ----------
     path
-        The path of the node from the one that is copied.
+        The path of the node from the top node.
     reason
-        Why it cannot be copied.
+        The reason why it cannot be copied.
     attribute
         The name of the attribute; None for the node itself.
 
@@ -55,11 +55,11 @@ class CopiedLink:
     Parameters
     ----------
     path
-        The path of the link from the node that is copied.
+        The path of the link from the top node.
     kind
         "soft", "hard" or "external".
     target
-        What it leads to: a path in the file, or ``file:path``.
+        The target of the link: a path in the file, or ``file:path``.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class CopiedLink:
 
 
 def skip_attribute(skipped: list[Skipped], path: str) -> Callable[[str, str], None]:
-    """Return a function that notes an attribute of a node, and why it cannot be copied.
+    """Return a function that records a skipped attribute of a node with the reason.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def skip_attribute(skipped: list[Skipped], path: str) -> Callable[[str, str], No
 
 
 def warn_of_skipped(skipped: Sequence[Skipped]) -> None:
-    """Warn of what a copy left out, if it left out anything."""
+    """Warn about skipped nodes and attributes, if any."""
     if not skipped:
         return
     text = "; ".join(map(str, skipped[:_MAX_NAMED]))

@@ -34,14 +34,14 @@ __all__ = ["CopySource", "ForeignSource", "StoredSource", "open_source"]
 
 @dataclass
 class StoredSource:
-    """An array or a group of Zarr, with all that is below.
+    """An array or a group of Zarr, with all nodes below.
 
     Parameters
     ----------
     store, path
         Where.
     meta
-        Of the node itself.
+        The metadata of the node.
     """
 
     store: Store
@@ -57,7 +57,7 @@ class StoredSource:
 
     @property
     def is_consolidated(self) -> bool:
-        """Whether the group keeps copies of metadata."""
+        """Whether the group has consolidated metadata."""
         if not isinstance(self.meta, GroupMeta):
             return False
         if self.zarr_format == 2:
@@ -65,12 +65,12 @@ class StoredSource:
         return self.meta.consolidated is not None
 
     def nodes(self, member_filter: MemberFilter = ALL_MEMBERS) -> dict[str, Any]:
-        """Return the metadata of the nodes of a choice by path from the top one, which is "".
+        """Return the metadata of included nodes by path from the top one, which is "".
 
         Raises
         ------
         MetadataError, UnsupportedError
-            If that of one of them cannot be read.
+            If the metadata of a node cannot be read.
         ArgumentError
             If no node is included.
         """
@@ -97,11 +97,11 @@ class StoredSource:
         return [key for key in self._keys if key.startswith(prefix)]
 
     def fingerprint(self) -> str | None:
-        """Return a hash of all that is stored, as far as that is cheap to know."""
+        """Return a hash of cheap facts about all stored values."""
         return fingerprint(self.store, prefix_of(self.path), self._keys)
 
     def close(self) -> None:
-        """Close the store, if it is of a kind that has to be closed."""
+        """Close the store, if it needs closing."""
         close_user_store(self.store)
 
     @cached_property
@@ -119,9 +119,9 @@ class ForeignSource:
     Parameters
     ----------
     node
-        It has a shape, or keys.
+        A node with a shape, or keys.
     zarr_format
-        What format it is of; None if of no format of Zarr.
+        Its Zarr format; None for other libraries.
     """
 
     node: Any
@@ -132,11 +132,11 @@ class ForeignSource:
 
     @property
     def is_consolidated(self) -> bool:
-        """Whether the copy keeps copies of metadata: that of a netCDF file does."""
+        """Whether the copy gets consolidated metadata, as that of a netCDF file does."""
         return self._top is not None and netcdf.is_netcdf(self._top)
 
     def nodes(self, member_filter: MemberFilter = ALL_MEMBERS) -> dict[str, Any]:
-        """Return the nodes of a choice by path from the top one, which is "".
+        """Return the included nodes by path from the top one, which is "".
 
         Raises
         ------
@@ -162,7 +162,7 @@ class ForeignSource:
         return node
 
     def fingerprint(self) -> str | None:
-        """Return a hash of the file that it is in; None for what is in none."""
+        """Return a hash of the file of the node; None without a file."""
         import os
 
         file = getattr(getattr(self.node, "file", self.node), "filename", None)
@@ -172,7 +172,7 @@ class ForeignSource:
         return f"{status.st_size} {status.st_mtime_ns} {getattr(self.node, 'name', '')}"
 
     def close(self) -> None:
-        """Close the file of h5py that it is in."""
+        """Close the file of the node."""
         file: Any = getattr(self.node, "file", None)
         if file is not None:
             file.close()
@@ -182,7 +182,7 @@ CopySource: TypeAlias = "StoredSource | ForeignSource"
 
 
 def open_source(source: Any, path: str | None) -> CopySource:
-    """Return what is to be copied.
+    """Return the source of a copy.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def open_source(source: Any, path: str | None) -> CopySource:
         An array or group of Tessarr, h5py or zarr-python; an array of another library; a file
         of HDF5, of netCDF, or of NumPy (``.npy``); or a store, as for `tessarr.open`.
     path
-        Of the node in it.
+        The path of the node in the source.
     """
     form = file_signatures.detect_format(source)
     if form is not None:
@@ -230,7 +230,7 @@ def _get_node(source: Any, path: str) -> Any:
 
 
 def _open_numpy_file(path: Any) -> np.ndarray[Any, Any]:
-    """Open a file of NumPy's own format; what is read of it is read then."""
+    """Open a file of NumPy's format as a memory map."""
     import numpy as np
 
     try:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["plan_intermediate"]
 
 Cuts: TypeAlias = npt.NDArray[np.int64]
-"""Where an axis is cut, without its ends."""
+"""The cut positions of an axis, without its ends."""
 
 
 def plan_intermediate(
@@ -38,16 +38,16 @@ def plan_intermediate(
     target: Sequence[Cuts | None],
     memory_bytes: int,
 ) -> ArrayMeta:
-    """Return the metadata of an array that is quickly written from one and read for the other.
+    """Return the metadata of an intermediate array with fast writes and fast reads.
 
     Parameters
     ----------
     shape, data_type
-        Of what is copied.
+        The shape and the data type of the source.
     source, target
-        Where each axis is cut into chunks there; None: anywhere.
+        The chunk borders of each axis; None: anywhere.
     memory_bytes
-        How much a region may have.
+        The maximum size of a region.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def _max_lengths(cuts: Sequence[Cuts | None], shape: Shape) -> Shape:
 
 
 def _grow_region(lengths: Shape, target: Shape, shape: Shape, max_items: int) -> Shape:
-    """Return chunks side by side, along the axes where they are shorter than what is wanted."""
+    """Return a region of chunks, extended along axes where it is shorter than the target."""
     region = list(lengths)
     while True:
         ratios = [want / have for want, have in zip(target, region, strict=True)]

@@ -36,7 +36,7 @@ _VLEN = ("vlen-utf8", "vlen-bytes")
 
 @dataclass(frozen=True)
 class Layout:
-    """What a chain needs to know of a chunk beside its bytes.
+    """Properties of a chunk that a codec chain needs.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Layout:
     is_text: bool = False
 
     def filled(self) -> Array:
-        """Return a chunk that holds nothing but the fill value."""
+        """Return a chunk that holds only the fill value."""
         if self.dtype.kind == "O":
             filled = np.empty(self.shape, object)
             filled.fill(self.element)  # np.full would drop NULs at the end
@@ -152,7 +152,7 @@ _ARRAY_ARRAY = ("transpose", "reshape", "cast_value", "numcodecs.delta", "delta"
 
 
 def _encoded_layout(codec: Codec, layout: Layout) -> Layout:
-    """Return the layout of what an array codec makes."""
+    """Return the layout of the output of an array codec."""
     config = codec["configuration"]
     if codec["name"] == "transpose":
         return layout.with_shape(tuple(layout.shape[axis] for axis in config["order"]))
@@ -330,7 +330,7 @@ def _decompress(codec: Codec, data: bytes) -> bytes:
 
 
 def _strip_checksum(checksum: Callable[[bytes], int]) -> Callable[[bytes], bytes]:
-    """Return what takes a checksum off the start."""
+    """Return a function that checks and removes a leading checksum."""
 
     def decode(data: bytes) -> bytes:
         if checksum(data[4:]).to_bytes(4, "little") != data[:4]:
@@ -340,7 +340,7 @@ def _strip_checksum(checksum: Callable[[bytes], int]) -> Callable[[bytes], bytes
     return decode
 
 
-# Without parameters, or with those that do not matter to the decoder.
+# Codecs without parameters that matter to the decoder.
 _LIBRARY_CODECS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
     "bz2": (bz2.compress, bz2.decompress),
     "lzma": (lzma.compress, lzma.decompress),

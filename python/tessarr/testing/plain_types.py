@@ -101,7 +101,7 @@ def fill_bytes(value: Any, dtype: np.dtype[Any]) -> bytes:
 
 
 def clear_unused_bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return elements without the bits that mean nothing: types of less than a byte."""
+    """Return elements with unused bits cleared, for types of less than a byte."""
     bits = _BITS.get(array.dtype.type.__name__)
     if bits is None:
         return array

@@ -20,7 +20,7 @@ __all__ = ["KeyValues", "ReferenceArray"]
 
 
 class KeyValues(Protocol):
-    """What the reference needs of a store; a dict does as well."""
+    """The store interface of the reference; a dict works, too."""
 
     def get(self, key: str, /) -> bytes | None:
         """Return a value, or None."""
@@ -41,7 +41,7 @@ class ReferenceArray:
     Parameters
     ----------
     store : dict or KeyValues
-        Where the array is.
+        The store of the array.
     path : str, optional
         The path of the array in the store.
     store_fill : bool, optional
@@ -93,7 +93,7 @@ class ReferenceArray:
         Returns
         -------
         numpy.ndarray or numpy.generic
-            What NumPy returns for the whole array indexed with `key`.
+            The result of NumPy for the whole array indexed with `key`.
         """
         whole = np.empty(self.meta.shape, self.meta.dtype)
         for cell, window, inside in self._cells():
@@ -101,14 +101,14 @@ class ReferenceArray:
         return whole[key]
 
     def write(self, key: Any, value: Any) -> None:
-        """Write to a NumPy selection; only the chunks that it touches are stored anew.
+        """Write to a NumPy selection; only the chunks that it touches are stored.
 
         Parameters
         ----------
         key
             Any key that NumPy takes.
         value : array_like
-            What NumPy would assign.
+            The value to assign.
         """
         whole: npt.NDArray[Any] = self.read()
         touched = np.zeros(self.meta.shape, np.bool_)

@@ -40,7 +40,7 @@ Codec: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class ArrayCase:
-    """An array to be made: its metadata document, and what tests want to know of it.
+    """A new array for a test: its metadata document, shape and data type.
 
     Parameters
     ----------

@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 __all__ = ["assign_array", "is_lazy"]
 
 _SMALL_BYTES: Final = 1 << 20
-"""So little is read as a whole."""
+"""Arrays up to this size are read at once."""
 
 _CASTABLE: Final = frozenset("biufcmM")
 
 
 def is_lazy(value: Any, dtype: np.dtype[Any]) -> bool:
-    """Tell whether `assign_array` is what copies a value to an array of `dtype`.
+    """Return whether `assign_array` copies a value to an array of `dtype`.
 
-    That is so for arrays that need not be in memory: those of h5py, zarr-python, Dask, xarray,
-    and all that have a shape, a data type of NumPy, and slices; and for large arrays in memory
-    that are to be cast.
+    That applies to arrays outside of memory, such as those of h5py, zarr-python, Dask and xarray,
+    to all objects with a shape, a NumPy data type and slicing, and to large arrays in memory that
+    need a cast.
     """
     if isinstance(value, np.ndarray):
         kinds = {value.dtype.kind, dtype.kind}
@@ -59,22 +59,22 @@ def is_lazy(value: Any, dtype: np.dtype[Any]) -> bool:
 
 
 def assign_array(array: StoredArray, selection: Selection, value: Any) -> npt.NDArray[Any] | None:
-    """Copy an array to what is selected of another, region by region.
+    """Copy an array to a selection of another, region by region.
 
     Parameters
     ----------
     array
-        What is written to.
+        The array to write to.
     selection
-        What of it.
+        The selection in it.
     value
-        What is copied; broadcast to the selection.
+        The array to copy, broadcast to the selection.
 
     Returns
     -------
     numpy.ndarray or None
-        None if that is done. Else all of the value, which remains to be assigned: where it is
-        small, or index arrays or new axes are in the way.
+        None if the copy is done. Otherwise the whole value, still to be assigned: if it is small,
+        or the selection has index arrays or new axes.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def assign_array(array: StoredArray, selection: Selection, value: Any) -> npt.ND
 
 
 def _target_box(array: StoredArray, selection: Selection) -> Target | None:
-    """Return what ranges select, in the order of their axes; None for all other selections."""
+    """Return the target of a selection of ranges in axis order; None for other selections."""
     plain = all(isinstance(axis, tuple) and len(axis) == 3 for axis in selection.axes)
     if not plain or selection.order is not None or selection.shape != selection.buffer_shape:
         return None
@@ -135,7 +135,7 @@ def _check_shape(shape: tuple[int, ...], selection: Selection) -> None:
 
 
 def _copy_raw_chunks(array: StoredArray, target: Target, value: Any) -> bool:
-    """Copy chunks as they are stored, where both arrays have the same; tell whether they have."""
+    """Copy raw chunks if both arrays have the same chunks and codecs; return whether they have."""
     other = as_tessarr_array(value)
     if (
         other is None
@@ -158,7 +158,7 @@ def _copy_raw_chunks(array: StoredArray, target: Target, value: Any) -> bool:
 
 
 def _is_whole(array: StoredArray, target: Target) -> bool:
-    """Tell whether all of an array is written, its axes in their order."""
+    """Return whether the target is the whole array, with its axes in order."""
     return target.axes == tuple(range(len(array.shape))) and target.ranges == tuple(
         (0, 1, length) for length in array.shape
     )
@@ -168,12 +168,12 @@ def _is_whole(array: StoredArray, target: Target) -> bool:
 
 
 def _shares_storage(array: StoredArray, value: Any) -> bool:
-    """Tell whether an array is stored in the same place, or made of what is."""
+    """Return whether an array has the same storage, or is derived from it."""
     return any(_is_stored_at(array, origin) for origin in _find_origins(value))
 
 
 def _find_origins(value: Any) -> Iterator[Any]:
-    """Yield an array, and what Dask makes it of."""
+    """Yield an array, and the inputs of a Dask array."""
     yield value
     graph = getattr(value, "dask", None)
     for task in dict(graph).values() if isinstance(graph, Mapping) else ():
@@ -195,14 +195,14 @@ def _is_stored_at(array: StoredArray, other: Any) -> bool:
 
 
 def _is_identity(array: StoredArray, target: Target, value: Any) -> bool:
-    """Tell whether every element would be copied to its own place."""
+    """Return whether every element would be copied to itself."""
     other = as_tessarr_array(value)
     same = other is not None and other.metadata == array.metadata
     return same and _is_whole(array, target)
 
 
 def _buffer_source(source: Source) -> Source:
-    """Return a copy of a source, in memory or in a file that goes with it."""
+    """Return a copy of a source, in memory or in a temporary file."""
     shape = tuple(count for _, _, count in source.ranges)
     if source.dtype.hasobject or prod(shape) * source.dtype.itemsize <= current().copy_bytes:
         buffer = _read_all(source.array)

@@ -43,11 +43,11 @@ __all__ = [
 ]
 
 _CONCURRENT: Final = frozenset(("tessarr", "numpy", "zarr", "h5py", "dask", "xarray"))
-"""Packages whose arrays may be read by several threads at a time."""
+"""Packages whose arrays are thread-safe for reading."""
 
 
 class StoredArray(Protocol):
-    """What is used of `tessarr.Array`."""
+    """The part of `tessarr.Array` that this package uses."""
 
     @property
     def metadata(self) -> ArrayMeta: ...
@@ -72,26 +72,26 @@ class StoredArray(Protocol):
 
 
 def as_tessarr_array(array: Any) -> StoredArray | None:
-    """Return an array if it is a `tessarr.Array`."""
+    """Return the array if it is a `tessarr.Array`, else None."""
     tessarr_array: Any = array
     return tessarr_array if isinstance(array, ArrayBase) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An array, or a part of it, that is read region by region.
+    """An array, or a part of it, to read region by region.
 
     Parameters
     ----------
     array
-        Anything with a shape that gives arrays when it is indexed by slices.
+        Any object with a shape that returns arrays when indexed by slices.
     ranges
-        Which part.
+        The part of the array.
     shape
-        Of that part, as it is copied: axes of length 1 may stand for longer ones, and be left
-        out in front, as NumPy broadcasts.
+        The shape after broadcasting: axes of length 1 may be repeated, and leading axes added, by
+        NumPy's rules.
     dtype
-        Of the elements.
+        The data type of the elements.
     chunks
         Per axis of `array` the length of its chunks, or their lengths.
     """
@@ -109,9 +109,9 @@ class Source:
         return isinstance(self.array, ArrayBase)
 
     def cuts(self) -> list[npt.NDArray[np.int64] | None]:
-        """Return where each axis is cut into chunks, in the coordinates of the part.
+        """Return the chunk borders of each axis, in the coordinates of the part.
 
-        None: that is not known, or does not matter.
+        None: the borders are unknown, or irrelevant.
         """
         missing = len(self.shape) - len(self.ranges)
         cuts: list[npt.NDArray[np.int64] | None] = [None] * missing
@@ -125,7 +125,7 @@ class Source:
         return cuts
 
     def read(self, region: Region, buffer: npt.NDArray[np.uint8] | None) -> npt.NDArray[Any]:
-        """Read a region; into `buffer`, if that is possible."""
+        """Read a region, into `buffer` if possible."""
         missing = len(self.shape) - len(self.ranges)
         bounds = [
             (0, 1) if count != wanted else own
@@ -150,7 +150,7 @@ class Source:
 
 
 def read_part(array: Any, key: Any) -> npt.NDArray[Any]:
-    """Read a part of an array of any library; text of HDF5, which h5py has as bytes, as text."""
+    """Read a part of an array of any library; text of HDF5, which h5py reads as bytes, as text."""
     values = values_in_memory(array[key])
     metadata = getattr(array.dtype, "metadata", None)
     if values.dtype.kind != "O" or not metadata or metadata.get("vlen") is not str:
@@ -173,16 +173,16 @@ def _view_buffer(
 def make_source(
     array: Any, shape: Shape | None = None, ranges: Sequence[Range] | None = None
 ) -> Source:
-    """Return an array as a source; as far as `shape`, to which it is broadcast.
+    """Return an array, or a part of it, as a source, broadcast to `shape`.
 
     Parameters
     ----------
     array
-        With ``shape`` and ``dtype``, and given slices it gives what NumPy makes an array of.
+        An object with ``shape`` and ``dtype`` that returns array-likes when indexed by slices.
     shape
-        The shape to copy; by default its own.
+        The shape to copy; by default that of the array.
     ranges
-        Which part of it; by default all.
+        The part of the array; by default all.
     """
     array_shape = tuple(map(int, array.shape))
     source_ranges = (
@@ -202,7 +202,7 @@ def make_source(
 
 
 def _chunks(array: Any) -> tuple[int | Sequence[int] | None, ...]:
-    """Return per axis the length of what is best read as a whole, or several; or None."""
+    """Return the chunk length of each axis, or the lengths of all chunks, or None."""
     stored = as_tessarr_array(array)
     if stored is not None:
         return _axis_chunks(stored.metadata.chunk_cuts, stored.shape)
@@ -226,18 +226,18 @@ def _parse_chunk_lengths(axis: Any) -> int | Sequence[int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An array, or a part of it, that is written region by region.
+    """An array, or a part of it, to write region by region.
 
     Parameters
     ----------
     array
         A `tessarr.Array`, or anything to which slices can be assigned.
     ranges
-        Which part: one for each axis of `array`.
+        The part of the array: one range for each axis.
     axes
-        Which axis of what is copied runs along each of them; None where that has none.
+        The source axis along each range; None without one.
     shape
-        Of what is copied.
+        The shape of the source.
     dtype
         Of the elements.
     chunks
@@ -252,7 +252,7 @@ class Target:
     chunks: tuple[int | Sequence[int] | None, ...]
 
     def cuts(self) -> list[npt.NDArray[np.int64]]:
-        """Return where each axis of what is copied is cut into chunks."""
+        """Return the chunk borders along each axis of the source."""
         cuts = [np.empty(0, np.int64)] * len(self.shape)
         for lengths, size, (start, step, count), axis in zip(
             self.chunks, self.array.shape, self.ranges, self.axes, strict=True
@@ -293,7 +293,7 @@ class Target:
 
 
 def make_target(array: Any, selection: Selection | None = None) -> Target:
-    """Return an array as a target: all of it, or what ranges select."""
+    """Return an array, or a selection of ranges, as a target."""
     shape = tuple(array.shape)
     if selection is None:
         ranges: Any = tuple((0, 1, length) for length in shape)
@@ -315,7 +315,7 @@ def _length_of(bounds: tuple[int, int]) -> int:
 
 
 def _range_slice(start: int, step: int, count: int) -> slice:
-    """Return the slice that begins at `start` and has `count` elements."""
+    """Return the slice that starts at `start` and has `count` elements."""
     stop = start + step * count
     return slice(start, stop if stop >= 0 else None, step)
 
@@ -323,6 +323,6 @@ def _range_slice(start: int, step: int, count: int) -> slice:
 def _cuts_in_range(
     points: npt.NDArray[np.int64], start: int, step: int, count: int
 ) -> npt.NDArray[np.int64]:
-    """Return where cuts of an axis are among the elements of a range of it."""
+    """Return the positions of cuts of an axis in the elements of a range."""
     positions = -((start - points) // step) if step > 0 else (start - points) // -step + 1
     return np.unique(positions[(positions > 0) & (positions < count)])

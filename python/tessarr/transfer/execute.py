@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["execute_plan", "max_concurrency", "plan_copy", "run_tasks"]
 
 _OBJECT_BYTES: Final = 64
-"""What an element that NumPy keeps elsewhere is taken to need, in bytes."""
+"""The assumed size of a Python object, in bytes."""
 
 
 def max_concurrency() -> int:
-    """Return how many pieces of work are worth having under way: one for each thread, and one."""
+    """Return the useful number of concurrent tasks: one per thread, and one more."""
     return _engine.threads() + 1
 
 
@@ -38,9 +38,9 @@ def plan_copy(source: Source, target: Target, memory_bytes: int | None = None) -
     Parameters
     ----------
     source, target
-        From what to what, of one shape.
+        Source and target of the same shape.
     memory_bytes
-        How much all regions under way may hold; by default as the options say.
+        The memory limit of all concurrent regions; by default as in the options.
     """
     items = {source.dtype: 0, target.dtype: 0}
     item_bytes = sum(_OBJECT_BYTES if item.hasobject else item.itemsize for item in items)
@@ -67,19 +67,17 @@ def execute_plan(
     Parameters
     ----------
     source, target
-        From what to what, of one shape. They must not share elements, unless each is copied
-        to itself.
+        Source and target of the same shape. They must not share elements, unless each element is
+        copied to itself.
     plan
         The regions.
     numbers
-        Which of them; by default all.
+        The numbers of the regions to copy; by default all.
     done
-        Told the number of each region that is stored, in the calling thread.
+        Called with the number of each stored region, in the calling thread.
 
-    Notes
-    -----
-    The first error ends it: what is under way is finished, and it is raised here. So is
-    what `done` raises, and Ctrl-C.
+    Notes ----- The first error ends the copy: regions in progress are completed, and the error is
+    raised. The same applies to errors of `done`, and to Ctrl-C.
     """
     size = prod(plan.longest) * source.dtype.itemsize
     reused = source.is_stored and not source.dtype.hasobject
@@ -102,18 +100,18 @@ def run_tasks(
     concurrency: int,
     done: Callable[[int], None] | None = None,
 ) -> None:
-    """Do numbered pieces of work, several at a time.
+    """Run numbered tasks concurrently.
 
     Parameters
     ----------
     numbers
-        Of the pieces, in their order.
+        The numbers of the tasks, in order.
     worker
-        Called once in each thread; returns what does a piece.
+        Called once in each thread; returns the function that runs a task.
     concurrency
-        How many threads there are; with one the calling thread does it all.
+        The number of threads; with 1, the calling thread runs all tasks.
     done
-        Told the number of each piece that is done, in the calling thread.
+        Called with the number of each completed task, in the calling thread.
     """
     if concurrency > 1:
         _Workers(iter(numbers), worker).run(concurrency, done)
@@ -126,7 +124,7 @@ def run_tasks(
 
 
 class _Workers:
-    """Threads that take the next piece as long as there is one, and nothing failed."""
+    """Threads that run tasks until none is left, or one fails."""
 
     def __init__(
         self, numbers: Iterator[int], worker: Callable[[], Callable[[int], object]]
@@ -136,7 +134,7 @@ class _Workers:
         self._mutex = threading.Lock()
         self._stop = False
         self._results: queue.SimpleQueue[int | BaseException | None] = queue.SimpleQueue()
-        """The number of a piece that is done, an error, or None when a thread ends."""
+        """The number of a completed task, an error, or None when a thread ends."""
 
     def run(self, concurrency: int, done: Callable[[int], None] | None) -> None:
         threads: list[threading.Thread] = []

@@ -44,13 +44,13 @@ Region: TypeAlias = "tuple[tuple[int, int], ...]"
 """Start and stop along each axis."""
 
 Cut: TypeAlias = "Sequence[int]"
-"""Where an axis is cut, ascending, without its two ends."""
+"""The cut positions of an axis, ascending, without its two ends."""
 
 _REGION_BYTES: Final = 8 << 20
-"""A region of so much is worth the overhead of two requests and a change of threads."""
+"""A region of this size is worth the overhead of two requests and a thread switch."""
 
 _MAX_CUTS: Final = 1 << 16
-"""More regions along one axis are not considered, where fewer fit into memory."""
+"""The maximum number of regions along one axis, if fewer fit into memory."""
 
 _MAX_CANDIDATES: Final = 256
 _MAX_PARTS: Final = 24
@@ -65,11 +65,11 @@ class Plan:
     shape
         Of what is copied.
     cuts
-        Where each axis is cut into regions.
+        The cut positions of each axis.
     concurrency
-        How many regions are under way at a time.
+        The number of concurrent regions.
     decodes
-        How often a chunk of the source is decoded, on average.
+        The average number of times that a source chunk is decoded.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Plan:
         return tuple(_max_length(cuts, length) for cuts, length in pairs)
 
     def region(self, number: int) -> Region:
-        """Return where a region is."""
+        """Return the bounds of a region."""
         bounds: list[tuple[int, int]] = []
         for cuts, length, count in zip(
             reversed(self.cuts), reversed(self.shape), reversed(self.counts), strict=True
@@ -116,7 +116,7 @@ class Plan:
 
 
 def cut_points(lengths: int | Sequence[int] | None, size: int) -> npt.NDArray[np.int64]:
-    """Return where an axis of `size` is cut into chunks: of one length, of several, or not.
+    """Return the chunk borders of an axis of `size`: for one length, several, or no chunks.
 
     Examples
     --------
@@ -140,22 +140,22 @@ def make_plan(
     memory_bytes: int,
     workers: int,
 ) -> Plan:
-    """Return regions that are unions of chunks of the target.
+    """Return regions that are unions of target chunks.
 
     Parameters
     ----------
     shape
         Of what is copied.
     source, target
-        Where each axis is cut into chunks, that of the one and of the other. None in the
-        source: any part can be read by itself.
+        The chunk borders of each axis of source and target. None in the source: any part can be
+        read separately.
     item_bytes
         The bytes of an element in memory.
     memory_bytes
-        How much may be held in all regions that are under way at a time. Where a single chunk
-        is larger, it is that chunk's size: without it whole nothing can be decoded or encoded.
+        The memory limit of all concurrent regions. A larger single chunk raises the limit to its
+        size, because only whole chunks are decoded or encoded.
     workers
-        How many regions it is worth to have under way.
+        The useful number of concurrent regions.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def make_plan(
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """Cuts of some axes: the size of the largest region, and how often a chunk is decoded."""
+    """Cuts of some axes, the size of the largest region, and the decodes per chunk."""
 
     size: int
     decodes: float
@@ -196,7 +196,7 @@ class _Candidate:
 
 
 class _Frontier:
-    """Which regions are possible: those of which no other is as small and as cheap."""
+    """The Pareto-optimal regions: no other is both as small and as cheap."""
 
     def __init__(
         self,
@@ -219,13 +219,13 @@ class _Frontier:
         self._choices = candidates
 
     def cheapest(self, room: int) -> _Candidate:
-        """Return the cheapest that has at most `room` elements, else the smallest."""
+        """Return the cheapest candidate of at most `room` elements, else the smallest."""
         # The larger, the cheaper.
         fitting = [choice for choice in self._choices if choice.size <= room]
         return fitting[-1] if fitting else self._choices[0]
 
     def smallest(self, best: _Candidate, worth: int) -> _Candidate:
-        """Return the smallest that is nearly as cheap as `best`, of at least `worth` elements."""
+        """Return the smallest candidate of `worth` elements or more with nearly the cost of `best`."""
         for choice in self._choices:
             if choice.decodes <= best.decodes * 1.02 and choice.size >= min(worth, best.size):
                 return choice
@@ -233,7 +233,7 @@ class _Frontier:
 
 
 def _prune(choices: Iterator[_Candidate]) -> list[_Candidate]:
-    """Return what is worth looking at, the smallest first, each cheaper than the one before."""
+    """Return the Pareto-optimal candidates, the smallest and most expensive first."""
     frontier: list[_Candidate] = []
     for choice in sorted(choices, key=lambda candidate: (candidate.size, candidate.decodes)):
         # Of what costs the same the larger ones stay, too: fewer requests.
@@ -275,7 +275,7 @@ def _candidates(
 
 
 def _count_common(points: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> int:
-    """Return how many of some ascending numbers are among others."""
+    """Return how many of some ascending numbers occur in others."""
     if not len(others):
         return 0
     positions = np.minimum(np.searchsorted(others, points), len(others) - 1)
@@ -283,7 +283,7 @@ def _count_common(points: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) 
 
 
 def _thin_cuts(points: npt.NDArray[np.int64], every: int, length: int) -> npt.NDArray[np.int64]:
-    """Return, of very many cuts, those that matter to parts of a length of at least `every`."""
+    """Return fewer cuts, which suffice for parts of a length of at least `every`."""
     if len(points) <= _MAX_CUTS:
         return points
     positions = np.searchsorted(points, np.arange(every, length, every), side="right") - 1
@@ -291,7 +291,7 @@ def _thin_cuts(points: npt.NDArray[np.int64], every: int, length: int) -> npt.ND
 
 
 def _cut_axis(length: int, limit: int, cuts: Sequence[int], shared: Sequence[int]) -> Cut:
-    """Cut an axis into parts of at most `limit`, as far as `cuts` allow, best where both are."""
+    """Cut an axis into parts of at most `limit` at `cuts`, preferably at `shared` cuts."""
     chosen_cuts: list[int] = []
     start = 0
     while length - start > limit:

@@ -19,7 +19,7 @@ __all__ = ["copy_values", "find_chunk_keys", "has_same_chunks", "map_chunk_keys"
 
 
 def has_same_chunks(old: ArrayMeta, new: ArrayMeta) -> bool:
-    """Tell whether a stored chunk of one array is a chunk of the other, whatever its key.
+    """Return whether stored chunks of two arrays have the same bytes, under any keys.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def _chunk_properties(meta: ArrayMeta) -> tuple[object, ...]:
 def find_chunk_keys(
     keys: Iterable[str], path: str, meta: ArrayMeta
 ) -> list[tuple[str, tuple[int, ...]]]:
-    """Return which of some keys are chunks of an array, each with its place in the grid."""
+    """Return the keys of chunks among some keys, each with its grid cell."""
     prefix, shape = prefix_of(path), meta.grid_shape
     return [
         (key, cell)
@@ -57,7 +57,7 @@ def find_chunk_keys(
 def map_chunk_keys(
     keys: Iterable[str], path: str, meta: ArrayMeta, new_path: str, new: ArrayMeta
 ) -> list[tuple[str, str]]:
-    """Return which of some keys are chunks of an array, each with its key in another one."""
+    """Return the keys of chunks among some keys, each with its key in another array."""
     prefix, encode = prefix_of(new_path), new.chunk_key_encoding.encode
     return [(key, prefix + encode(cell)) for key, cell in find_chunk_keys(keys, path, meta)]
 
@@ -76,15 +76,15 @@ def copy_values(
     Parameters
     ----------
     source, target
-        From where to where.
+        The stores.
     pairs
-        The keys, old and new.
+        Pairs of old and new keys.
     memory_bytes
-        How much may be in memory at a time; at least one value is.
+        The memory limit; at least one value is in memory.
     numbers
-        Which of the pairs; by default all.
+        The numbers of the pairs to copy; by default all.
     done
-        Told the number of each pair that is stored, in the calling thread.
+        Called with the number of each stored pair, in the calling thread.
     """
 
     def copy(number: int) -> None:
@@ -93,7 +93,7 @@ def copy_values(
         if value is not None:
             target.put(new, value)
 
-    # Chunks of one array are of like sizes: some are asked for theirs.
+    # Chunks of one array have similar sizes: sample some.
     sampled_keys = [old for old, _ in pairs[:: max(len(pairs) // 16, 1)]]
     largest = max((source.size(key) or 0 for key in sampled_keys), default=0)
     concurrency = min(max_concurrency(), memory_bytes // max(largest, 1), len(pairs))
