@@ -225,7 +225,7 @@ class _Frontier:
         return fitting[-1] if fitting else self._choices[0]
 
     def smallest(self, best: _Candidate, worth: int) -> _Candidate:
-        """Return the smallest candidate of `worth` elements or more with nearly the cost of `best`."""
+        """Return the smallest candidate of `worth` elements or more at about the cost of `best`."""
         for choice in self._choices:
             if choice.decodes <= best.decodes * 1.02 and choice.size >= min(worth, best.size):
                 return choice
