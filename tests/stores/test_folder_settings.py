@@ -58,7 +58,7 @@ def test_a_lock_file_says_who_may_write(tmp_path: Path) -> None:
     assert names(tmp_path) == ["k"]
     (tmp_path / "k.__lock").write_bytes(b"half")
     with pytest.raises(
-        StoreError, match=r"more than 0\.02 s; if it is none, remove the lock file"
+        StoreError, match=r"more than 0\.02 s; if no writer runs, remove the lock file"
     ) as caught:
         store.put("k", b"2")
     assert caught.value.retryable

@@ -377,7 +377,7 @@ def test_who_was_overtaken_after_an_answer_was_lost_is_not_refused(lost: Excepti
     ]
     for change in changes:
         store = Overtaken(lost, lambda value: value + b", 3")
-        with pytest.raises(StoreError, match="lost, and others have changed") as caught:
+        with pytest.raises(StoreError, match="lost, and another writer changed") as caught:
             change(RetryingStore(ForeignStore(store), first_delay_s=1e-4))
         assert caught.value.kind == "answer_lost"
         assert store["k"] == b"2, 3"
@@ -397,7 +397,7 @@ def test_what_is_changed_twice_is_only_what_stays_the_same(lost: Exception) -> N
     retrying = RetryingStore(ForeignStore(values), first_delay_s=1e-4)
     array = tessarr.create_array(retrying, data=np.arange(4), chunks=4, compressors=None)
     values.key = "zarr.json"
-    with pytest.raises(StoreError, match="lost, and others have changed"):
+    with pytest.raises(StoreError, match="lost, and another writer changed"):
         array.append(np.arange(2))
     assert tessarr.open_array(retrying).shape == (8,)
     values.key, values.others = "zarr.json", lambda value: re.sub(rb"\b8\b", b"9", value)

@@ -97,7 +97,8 @@ pub(crate) fn run(
     };
     let interrupt = interrupt.map(|_| &check as Interrupt<'_>);
     let caller = std::thread::current().id();
-    let caller_interrupt = || interrupt.filter(|_| std::thread::current().id() == caller); // only the calling thread checks for interrupts
+    // Only the calling thread checks for interrupts.
+    let caller_interrupt = || interrupt.filter(|_| std::thread::current().id() == caller);
     let blocking_tasks = Mutex::new(Vec::new());
     let run_task = |task, scratch: &mut Scratch| {
         queue.wait_for_room(caller_interrupt())?;
@@ -251,7 +252,8 @@ impl UploadQueue {
         let blocking_tasks = std::mem::take(&mut state.ready);
         drop(state);
         self.changed.notify_all();
-        drop((error, blocking_tasks)); // outside the lock: dropping a Python exception takes the GIL
+        // Outside the lock: dropping a Python exception takes the GIL.
+        drop((error, blocking_tasks));
     }
 }
 
@@ -496,7 +498,8 @@ mod tests {
         let result = spawn(move || run(store, TASKS, LIMIT, None, &encode, NO_WAIT));
         let in_flight: Vec<Upload> = uploads.iter().take(LIMIT).collect();
         while in_flight[0].2.is_active() {
-            std::thread::sleep(Duration::from_millis(1)); // the error is visible although no upload has completed
+            // The error is visible although no upload has completed.
+            std::thread::sleep(Duration::from_millis(1));
         }
         in_flight.into_iter().for_each(|(.., completion)| completion.complete(Ok(None)));
         assert_eq!(result.join().unwrap().unwrap_err().message, "no more");

@@ -43,7 +43,8 @@ impl Reader<'_> {
             && touched_subchunks.subchunks() == self.count_subchunks(shard, reads);
         // Reading a whole shard, with its index, is one request.
         let is_unread = is_all && !shard_index::is_in_cache(shard, source);
-        let is_cacheable = decoded_slot(&shard.level, source).is_some(); // some subchunks may be cached
+        // Some subchunks may be cached.
+        let is_cacheable = decoded_slot(&shard.level, source).is_some();
         let is_one_request = is_unread || is_all && reads.items.len() > 1 && !is_cacheable;
         if is_one_request && source.size() <= self.policy(source).group {
             let source = if is_cacheable { source.caching_decoded_only() } else { source };

@@ -31,7 +31,8 @@ impl AttemptedWrite {
             Change::Write(parts) => parts,
         };
         if let [ValuePart::Shared(bytes)] = &parts[..] {
-            return Ok(AttemptedWrite::Bytes(bytes.clone())); // shared bytes cost nothing, whatever their size
+            // Shared bytes cost nothing, whatever their size.
+            return Ok(AttemptedWrite::Bytes(bytes.clone()));
         }
         let bytes = parts.iter().map(ValuePart::size).fold(0, u64::saturating_add);
         let is_chunk = !strict && bytes > DOCUMENT_BYTES;

@@ -61,8 +61,8 @@ pub(super) fn exchange(first: &Path, second: &Path) -> io::Result<()> {
     }
 }
 
-/// Copy `size` bytes at `offset` of `from` to `target_offset` of `to`, inside the kernel if possible: Btrfs
-/// and XFS then share the blocks, NFS copies on the server.
+/// Copy `size` bytes at `offset` of `from` to `target_offset` of `to`, inside the kernel if
+/// possible: Btrfs and XFS then share the blocks, NFS copies on the server.
 pub(super) fn copy_range(
     from: &File,
     offset: u64,

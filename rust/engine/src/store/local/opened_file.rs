@@ -53,7 +53,8 @@ fn open(path: &Path, direct: bool) -> io::Result<(File, bool)> {
     let open_with = |flags| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | flags).open(path);
     if direct && platform::DIRECT != 0 {
         match open_with(platform::DIRECT) {
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {} // the file system does not support it
+            // The file system does not support it.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
             opened => return Ok((opened?, true)),
         }
     }

@@ -40,8 +40,8 @@ pub(super) fn exchange(first: &Path, second: &Path) -> io::Result<()> {
     fs::rename(&temporary, first)
 }
 
-/// Copy `size` bytes at `offset` of `from` to `target_offset` of `to`. If `from` ends early, the error is
-/// `ErrorKind::UnexpectedEof`.
+/// Copy `size` bytes at `offset` of `from` to `target_offset` of `to`. If `from` ends early, the
+/// error is `ErrorKind::UnexpectedEof`.
 pub(super) fn copy_range(
     from: &File,
     offset: u64,

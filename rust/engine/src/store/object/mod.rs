@@ -235,7 +235,8 @@ impl HttpClient {
 
     /// Whether the circuit breaker allows a request. After a pause it allows only one caller.
     pub fn try_admit(&self) -> bool {
-        self.is_admitted(|now| Some(now + BREAKER_PAUSE)) // the others wait for the result of this request
+        // The others wait for the result of this request.
+        self.is_admitted(|now| Some(now + BREAKER_PAUSE))
     }
 
     /// Whether the circuit breaker would allow a request.
@@ -317,7 +318,8 @@ impl HttpClient {
             match &outcome {
                 None => http.record(false),
                 Some(outcome) if outcome.is_success() => http.record(true),
-                Some(_) => {} // a server that redirects elsewhere still reports missing objects itself
+                // A server that redirects elsewhere still reports missing objects itself.
+                Some(_) => {}
             }
             // The panic hook reports a panic.
             let _ = pool::guarded(|| {

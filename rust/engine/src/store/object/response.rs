@@ -135,7 +135,8 @@ impl<'h> Headers<'h> {
         let is_stable = is_older_than_clock_tick(self.modified, self.now)?;
         let tag = match (self.tag.filter(|tag| !tag.is_empty()), self.modified) {
             (Some(tag), _) => tag.to_owned(),
-            (None, Some(modified)) if is_stable => format!("W/{modified}"), // otherwise it may be the time of the response
+            // Otherwise it may be the time of the response.
+            (None, Some(modified)) if is_stable => format!("W/{modified}"),
             _ => String::new(),
         };
         Some((tag, is_stable))

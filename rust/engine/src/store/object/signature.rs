@@ -67,7 +67,8 @@ impl Signer {
         for name in &signed_headers {
             let values = headers.get_all(name).iter().map(|value| value.to_str().map(str::trim));
             let values = values.collect::<Result<Vec<_>, _>>().ok()?.join(",");
-            let _ = writeln!(canonical_request, "{name}:{values}"); // writing to a string cannot fail
+            // Writing to a string cannot fail.
+            let _ = writeln!(canonical_request, "{name}:{values}");
         }
         let _ = write!(canonical_request, "\n{signed}\n{content}");
         let scope = format!("{day}/{}/s3/aws4_request", self.region);

@@ -237,7 +237,8 @@ impl StagedStore {
     fn current_state(&self, key: &str, hint: ReadHint, reads_whole: bool) -> Result<CurrentState> {
         for _ in 1..ATTEMPTS {
             match self.read_current_state(key, hint, reads_whole) {
-                Err(error) if error.code == Some(REPLACED) => {} // the value was replaced during the comparison
+                // The value was replaced during the comparison.
+                Err(error) if error.code == Some(REPLACED) => {}
                 stored => return stored,
             }
         }
@@ -302,7 +303,8 @@ impl StagedStore {
                     }
                     let is_unconditional = deletions.is_none();
                     if is_unconditional && !staged.required && !self.repeatable {
-                        staged.expected = Expected::Anything; // the new value does not depend on the old one
+                        // The new value does not depend on the old one.
+                        staged.expected = Expected::Anything;
                     }
                     if !matches!(new, NewValue::Unchanged) {
                         staged.new = new;

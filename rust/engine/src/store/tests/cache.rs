@@ -121,7 +121,8 @@ fn coalesced_ranges_are_one_read_in_any_order() -> Result<()> {
         let cache = CachedStore::new(counting.clone(), u64::MAX, None);
         let known = cache.open("shard", ReadHint::Suffix(2))?.unwrap();
         known.read_at(8, &mut [0; 2])?;
-        let object = cache.open("shard", ReadHint::Suffix(2))?.unwrap(); // opened below only for another range
+        // Opened below only for another range.
+        let object = cache.open("shard", ReadHint::Suffix(2))?.unwrap();
         let before = counting.counts().reads;
         for (number, more) in order.into_iter().enumerate() {
             object.read_with(
@@ -223,7 +224,8 @@ fn written_value_is_a_cache_hit() {
     local.put("k", b"9876543210").unwrap();
     assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"9876543210"[..]));
     store.put("k", b"0123456789").unwrap();
-    std::fs::write(folder.0.join("root/k"), b"in place..").unwrap(); // the same size, in the same tick
+    // The same size, in the same tick.
+    std::fs::write(folder.0.join("root/k"), b"in place..").unwrap();
     assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"in place.."[..]));
 }
 
@@ -304,7 +306,8 @@ fn decoded_chunks_belong_to_their_value() {
         assert_eq!(counting.counts().opens, 1);
         (&store as &dyn Store).put("k", &vec![2; size]).unwrap();
         assert_eq!(cached_chunk(&*opened(&store, ReadHint::UnknownRanges), (2, 3), 7), None);
-        object.decoded_cache().unwrap().insert(2, 3, 7, vec![4, 5]); // of a value that no longer exists
+        // Of a value that no longer exists.
+        object.decoded_cache().unwrap().insert(2, 3, 7, vec![4, 5]);
         assert_eq!(cached_chunk(&*opened(&store, ReadHint::UnknownRanges), (2, 3), 7), None);
     }
 }

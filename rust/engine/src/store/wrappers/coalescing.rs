@@ -321,7 +321,8 @@ fn merge_spans(spans: &[Span], size: i64, gap: u64) -> Vec<(Range<u64>, bool)> {
 fn hint_for_first_part(part: Range<u64>) -> ReadHint {
     let (first, last) = (part.start as i64, part.end as i64);
     match last == i64::MAX {
-        true if first > ENDLESS => read_hint_of((first.wrapping_sub(last), None)), // the part counts from the end
+        // The part counts from the end.
+        true if first > ENDLESS => read_hint_of((first.wrapping_sub(last), None)),
         true => read_hint_of((first, None)),
         false => read_hint_of((first, Some(last))),
     }
