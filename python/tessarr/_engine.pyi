@@ -28,80 +28,76 @@ from tessarr.index_space.output_index_map import OutputIndexMaps
 
 __all__ = [
     "ArrayBase",
-    "Begun",
-    "Behind",
+    "BlockSource",
     "Blocks",
-    "Bracket",
     "ByteFloats",
     "CachePool",
     "CachedStore",
-    "Cells",
+    "CoalescingStore",
     "CountingStore",
     "Description",
     "Dim",
+    "Event",
     "ForeignStore",
+    "GridPartition",
     "HandleBase",
+    "HttpSite",
+    "Indexer",
     "KvStoreBase",
-    "Latch",
-    "Layers",
+    "LayerStack",
     "Limits",
     "LocalStore",
     "MemoryStore",
     "OutputIndexMap",
-    "Overlay",
-    "Place",
-    "PlacedBase",
+    "PendingTransfer",
+    "PreparedRead",
     "ReadResult",
-    "Reading",
-    "Seen",
-    "SharedStore",
-    "Site",
     "SplitStore",
     "StagedStore",
     "Store",
+    "StoreLocation",
     "TimestampedStorageGeneration",
     "TransactionBase",
-    "Unit",
-    "Unread",
-    "Value",
+    "TransformBase",
+    "UnreadValue",
+    "ValueReader",
     "View",
+    "VisibleLayers",
+    "WriteBuffer",
+    "apply_view",
+    "as_bool",
     "as_bytes",
-    "as_flag",
-    "asked_of_files",
-    "chosen",
+    "as_text",
+    "choose_chunk_shapes",
     "convert",
+    "count_local_requests",
     "decode",
-    "delayed",
+    "delay_store",
     "empty",
     "encode",
-    "guarded",
-    "joined",
-    "json_text",
-    "key_of",
-    "look",
-    "ordered",
+    "encode_json",
+    "find_large_int",
+    "guard_store",
+    "join_path",
+    "make_cache_key",
+    "observe_store",
     "overlaps_itself",
-    "prefixed",
+    "prefix_store",
     "put",
-    "read_together",
-    "rebound",
     "reduce",
-    "remade",
-    "retrying",
+    "replace_transaction",
+    "retry_store",
     "set_threads",
-    "shown",
+    "start_reads",
     "take",
-    "text_of",
     "threads",
-    "too_large_in",
     "unpickle_memory_store",
-    "watched",
 ]
 
 _T = TypeVar("_T")
 _Handle = TypeVar("_Handle", bound=HandleBase)
 _Made_co = TypeVar("_Made_co", covariant=True)
-_Placed = TypeVar("_Placed", bound=PlacedBase)
+_Transform = TypeVar("_Transform", bound=TransformBase)
 _Transaction = TypeVar("_Transaction", bound=TransactionBase)
 _Grids = TypeVar("_Grids", bound=tuple[Any, ...])
 _Indices: TypeAlias = NDArray[np.int64]
@@ -110,7 +106,7 @@ _Axis: TypeAlias = _Range | _Indices | tuple[_Indices]
 _Field: TypeAlias = tuple[int, int, int]
 
 @final
-class Begun:
+class PendingTransfer:
     """An operation that a thread of the engine is to do."""
 
     def cancel(self, future: object) -> bool: ...
@@ -145,7 +141,7 @@ class Description:
     """
 
     def __new__(cls, description: dict[str, Any]) -> Self: ...
-    def alike(self, shape: Sequence[int], fill: bytes | None = None) -> Description: ...
+    def with_shape(self, shape: Sequence[int], fill: bytes | None = None) -> Description: ...
     @property
     def shape(self) -> Sequence[int]:
         """Shape of the array."""
@@ -169,7 +165,7 @@ class ArrayBase:
     ) -> Self: ...
     @property
     def _description(self) -> Description: ...
-    def _replace(self, description: Description) -> None: ...
+    def _replace_description(self, description: Description) -> None: ...
     def _configure(self, read_only: bool, direct: bool) -> None: ...
     def __getitem__(self, key: Any, /) -> Any: ...
     def __setitem__(self, key: Any, value: Any, /) -> None: ...
@@ -187,20 +183,20 @@ class ArrayBase:
         value: NDArray[Any],
         fields: Sequence[_Field] | None = None,
     ) -> None: ...
-    def _reading(
+    def _prepare_read(
         self,
         axes: Sequence[_Axis],
         out_axes: Sequence[int | None],
         out: NDArray[Any],
         fields: Sequence[_Field] | None = None,
-    ) -> Reading: ...
-    def _reading_view(
+    ) -> PreparedRead: ...
+    def _prepare_view_read(
         self,
         view: View,
         dtype: np.dtype[Any],
         out: NDArray[Any] | None = None,
         fields: Sequence[_Field] | None = None,
-    ) -> Reading: ...
+    ) -> PreparedRead: ...
     def _write_future(
         self,
         axes: Sequence[_Axis],
@@ -208,28 +204,28 @@ class ArrayBase:
         value: NDArray[Any],
         future: Any,
         fields: Sequence[_Field] | None = None,
-    ) -> Begun: ...
-    def _keep(self, overlay: Overlay) -> None: ...
-    def _keep_past(self) -> None: ...
+    ) -> PendingTransfer: ...
+    def _set_write_buffer(self, write_buffer: WriteBuffer) -> None: ...
+    def _keep_padding(self) -> None: ...
     def _check_presence(self, document: str) -> None: ...
     @property
     def _is_native(self) -> bool: ...
-    def _statistics(
+    def _storage_statistics(
         self, view: View, not_stored: bool, fully_stored: bool
     ) -> tuple[bool, bool] | None: ...
-    def _store_kept(
+    def _store_write_buffer(
         self,
         first: bytes | None = None,
         last: bytes | None = None,
         *,
-        over: StagedStore | None = None,
-        stays: bool = False,
+        overwriting: StagedStore | None = None,
+        keep: bool = False,
     ) -> None: ...
-    def _forget_kept(self, first: bytes, last: bytes) -> None: ...
-    def _trim_kept(self, ends: Sequence[int | None]) -> None: ...
+    def _discard_write_buffer(self, first: bytes, last: bytes) -> None: ...
+    def _trim_write_buffer(self, ends: Sequence[int | None]) -> None: ...
 
 @final
-class Overlay:
+class WriteBuffer:
     """Elements that are kept aside until they are stored."""
 
     def __new__(cls) -> Self: ...
@@ -237,7 +233,7 @@ class Overlay:
     def nbytes(self) -> int: ...
     def __bool__(self) -> bool: ...
     def close(self) -> None: ...
-    def unbound(self) -> None: ...
+    def clear_ends(self) -> None: ...
     def clear(self) -> None: ...
 
 @disjoint_base
@@ -263,7 +259,7 @@ class Store:
     def write(
         self, key: str, data: Buffer | None, version: bytes | None = None
     ) -> tuple[bool, bytes | None]: ...
-    def write_stamped(
+    def write_versioned(
         self, key: str, data: Buffer | None, expected: bytes | None = None
     ) -> TimestampedStorageGeneration: ...
     def hold(self, key: str, work: Callable[[], _T]) -> _T: ...
@@ -271,22 +267,22 @@ class Store:
     def delete(self, key: str) -> None: ...
     def replace(self, key: str, data: Buffer | None, expected: Buffer | None) -> bool: ...
     def size(self, key: str) -> int | None: ...
-    def open_value(self, key: str) -> Value | None: ...
+    def open_value(self, key: str) -> ValueReader | None: ...
     def get_version(
         self, key: str, *, limit: int | None = None
     ) -> tuple[bytes, bytes | None] | None: ...
     @overload
-    def read_stamped(
-        self, key: str, known: bytes | None = None, span: tuple[int, int | None] | None = None
+    def read_versioned(
+        self, key: str, known: bytes | None = None, byte_range: tuple[int, int | None] | None = None
     ) -> ReadResult: ...
     @overload
-    def read_stamped(
+    def read_versioned(
         self,
         key: str,
         known: bytes | None,
-        span: tuple[int, int | None] | None,
-        most: int | None,
-    ) -> ReadResult | Unread: ...
+        byte_range: tuple[int, int | None] | None,
+        max_bytes: int | None,
+    ) -> ReadResult | UnreadValue: ...
     def list_range(
         self, start: str, first: bytes | None = None, end: bytes | None = None, *, strip: int = 0
     ) -> builtins.list[bytes]: ...
@@ -305,7 +301,7 @@ class Store:
     def __hash__(self) -> int: ...
 
 @final
-class Value:
+class ValueReader:
     """A value of a store, opened: later changes of the key do not show."""
 
     @property
@@ -396,44 +392,44 @@ class ReadResult:
     def __setstate__(self, state: Any) -> None: ...
 
 @final
-class Latch:
+class Event:
     """Keeps who waits until it is opened."""
 
     def open(self) -> None: ...
     def wait(self) -> None: ...
 
 @final
-class Reading:
+class PreparedRead:
     """A read that has not begun, unless somebody took it."""
 
     @property
-    def empty(self) -> bool: ...
-    def now(self) -> NDArray[Any]: ...
+    def is_empty(self) -> bool: ...
+    def run(self) -> NDArray[Any]: ...
 
 @final
-class Unread:
+class UnreadValue:
     def read(self) -> ReadResult: ...
 
 def as_bytes(value: object, what: str) -> bytes:
     """Return text in UTF-8, or bytes as they are; `what` says in the error what is neither."""
 
-def as_flag(value: object, name: str) -> bool:
+def as_bool(value: object, name: str) -> bool:
     """Return whether something is true, if it may be taken for a boolean.
 
     None may, and numbers; texts and lists may not. ``name`` is what the error calls it.
     """
 
-def text_of(value: object, what: str = "a path") -> str:
+def as_text(value: object, what: str = "a path") -> str:
     """Return a path or a key as text; bytes are UTF-8. `what` says in the error what is not."""
 
-def joined(path: str, component: str) -> str:
+def join_path(path: str, component: str) -> str:
     """Return a path with a component more, and a slash between them."""
 
-def rebound(old: _Transaction | None, new: _Transaction | None) -> _Transaction | None:
+def replace_transaction(old: _Transaction | None, new: _Transaction | None) -> _Transaction | None:
     """Return the transaction that takes the place of another; None stands for none."""
 
 @final
-class Place:
+class StoreLocation:
     """Where keys are.
 
     Parameters
@@ -442,23 +438,23 @@ class Place:
         The store that has them.
     prefix
         What stands before each of them in it.
-    rooted
+    strip_slash
         Whether a slash at the beginning of what results is no part of the key.
-    only_reads
+    read_only
         Whether keys can be read, and neither be listed nor changed.
     """
 
     def __new__(
-        cls, store: Store, prefix: str = "", *, rooted: bool = False, only_reads: bool = False
+        cls, store: Store, prefix: str = "", *, strip_slash: bool = False, read_only: bool = False
     ) -> Self: ...
     @property
     def store(self) -> Store: ...
     @property
-    def only_reads(self) -> bool: ...
+    def read_only(self) -> bool: ...
     @staticmethod
-    def in_memory() -> Place: ...
-    def through(self, store: Store) -> Place: ...
-    def below(self, path: str) -> Place: ...
+    def in_memory() -> StoreLocation: ...
+    def with_store(self, store: Store) -> StoreLocation: ...
+    def with_prefix(self, path: str) -> StoreLocation: ...
     def key(self, path: str) -> str: ...
 
 _Ends: TypeAlias = tuple[bytes, bytes]
@@ -467,23 +463,23 @@ _Ends: TypeAlias = tuple[bytes, bytes]
 class KvStoreBase:
     """Base of `KvStore`: what it is, where its keys are, and what stands before each.
 
-    The spec is bound, and its path not used. Keys in memory are read and changed here; else the
-    methods ``_read``, ``_write`` and ``_clear`` of the subclass begin it. ``_staged`` and
-    ``_staged_range`` give the store that stages changes, and ``_refused`` the error of what cannot
-    be done.
+    The spec is bound, and its path is not used. This class reads and changes keys in memory; for
+    other stores, the methods ``_read``, ``_write`` and ``_start_delete_range`` of the subclass
+    start the operation. ``_staging_store`` and ``_staging_range`` return the store that stages
+    changes; ``_unsupported`` returns the error of an operation that the store does not support.
     """
 
     def __new__(
         cls,
         spec: Any = None,
-        place: Place | None = None,
+        place: StoreLocation | None = None,
         path: str | None = None,
         transaction: TransactionBase | None = None,
     ) -> Self: ...
     @property
     def _spec(self) -> Any: ...
     @property
-    def _place(self) -> Place: ...
+    def _location(self) -> StoreLocation: ...
     @property
     def _path(self) -> str: ...
     @_path.setter
@@ -527,7 +523,7 @@ class KvStoreBase:
         Parameters
         ----------
         key
-            Behind the path.
+            BlockSource the path.
         if_not_equal
             A generation: where the value still has it, it is not read, and the state of the
             result is "unspecified".
@@ -552,7 +548,7 @@ class KvStoreBase:
         Parameters
         ----------
         key
-            Behind the path.
+            BlockSource the path.
         value
             None removes the key.
         if_equal
@@ -570,7 +566,7 @@ class KvStoreBase:
             Which ones.
         """
 
-    def _listed(self, ends: _Ends, strip: int) -> list[bytes]: ...
+    def _list_range(self, ends: _Ends, strip: int) -> list[bytes]: ...
     def _delete(self, ends: _Ends) -> None: ...
 
 @disjoint_base
@@ -607,7 +603,7 @@ class TransactionBase:
     def _mixed(self) -> bool: ...
     @_mixed.setter
     def _mixed(self, mixed: bool) -> None: ...
-    def _commit_alone(self) -> bool: ...
+    def _commit_in_memory(self) -> bool: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: object, where: object, /
@@ -674,7 +670,7 @@ class CountingStore(Store):
 class SplitStore(Store):
     """Keeps documents in one store, and chunks in another."""
 
-    def __new__(cls, metadata: Store, chunks: Store, of_one: bool = False) -> Self: ...
+    def __new__(cls, metadata: Store, chunks: Store, single_node: bool = False) -> Self: ...
     @property
     def metadata(self) -> Store: ...
     @property
@@ -682,12 +678,12 @@ class SplitStore(Store):
     def __getnewargs__(self) -> tuple[Store, Store, bool]: ...
 
 @final
-class SharedStore(Store):
+class CoalescingStore(Store):
     """Another store, each expected value of which is opened once, and each part of it read once."""
 
     def __new__(cls, store: Store) -> Self: ...
-    def expect(self, key: str, span: tuple[int, int | None] | None = None) -> None: ...
-    def through(self, store: Store, below: Store) -> Store: ...
+    def expect(self, key: str, byte_range: tuple[int, int | None] | None = None) -> None: ...
+    def substitute(self, store: Store, below: Store) -> Store: ...
 
 @disjoint_base
 class CachedStore(Store):
@@ -707,11 +703,11 @@ class CachePool:
     def counts(self) -> dict[str, int]: ...
 
 @final
-class Site:
+class HttpSite:
     """Where the values of a store are, as soon as its Python knows."""
 
     def __new__(cls) -> Self: ...
-    def place(
+    def set_location(
         self,
         root: str,
         query: str,
@@ -725,8 +721,8 @@ class Site:
         forbids: bool,
         private: bool,
     ) -> bool: ...
-    def leave(self) -> None: ...
-    def is_placed(self) -> bool: ...
+    def clear(self) -> None: ...
+    def is_active(self) -> bool: ...
 
 @final
 class Limits:
@@ -747,7 +743,12 @@ class StagedStore(Store):
     """Keeps changes of another store aside until they are made."""
 
     def __new__(
-        cls, store: Store, repeatable: bool, owner: Any = None, *, same: StagedStore | None = None
+        cls,
+        store: Store,
+        repeatable: bool,
+        owner: Any = None,
+        *,
+        sharing: StagedStore | None = None,
     ) -> Self: ...
     @property
     def below(self) -> Store: ...
@@ -755,16 +756,16 @@ class StagedStore(Store):
     def number(self) -> int: ...
     @property
     def owner(self) -> Any: ...
-    def changes(self) -> int: ...
-    def remembers(self, key: str) -> bool: ...
-    def replaces(self, key: str) -> bool: ...
-    def is_small(self, most: int) -> bool: ...
-    def assume(self, key: str, data: bytes, version: bytes) -> bool: ...
-    def rely(self, key: str, data: bytes, version: bytes | None) -> bool: ...
-    def write_asked(
+    def count_changes(self) -> int: ...
+    def is_cached(self, key: str) -> bool: ...
+    def is_staged(self, key: str) -> bool: ...
+    def is_small(self, max_bytes: int) -> bool: ...
+    def stage_if(self, key: str, data: bytes, version: bytes) -> bool: ...
+    def expect_version(self, key: str, data: bytes, version: bytes | None) -> bool: ...
+    def write_if(
         self, key: str, data: bytes | None, generation: bytes
     ) -> TimestampedStorageGeneration: ...
-    def unmet(self) -> str | None: ...
+    def find_conflict(self) -> str | None: ...
     def abort(self) -> None: ...
     def commit(
         self, atomic: bool, redo: Callable[[str, bytes | None], Any] | None = None
@@ -960,7 +961,7 @@ class OutputIndexMap:
     def __setstate__(self, state: Any) -> None: ...
 
 @disjoint_base
-class PlacedBase:
+class TransformBase:
     """Base of `IndexDomain` and `IndexTransform`: a view, and what it says of its positions.
 
     What is made of the view when it is first asked for is kept.
@@ -971,11 +972,11 @@ class PlacedBase:
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, memo: dict[int, Any]) -> Self: ...
     @staticmethod
-    def _placed(class_: type[_Placed], view: View, /) -> _Placed: ...
+    def _create(class_: type[_Transform], view: View, /) -> _Transform: ...
     @property
     def _view(self) -> View: ...
     def _as_view(self) -> View: ...
-    def _after(self, view: View) -> Self: ...
+    def _with_view(self, view: View) -> Self: ...
     @property
     def _domain(self) -> IndexDomain:
         """The positions."""
@@ -998,7 +999,7 @@ class PlacedBase:
     def shape(self) -> tuple[int, ...]:
         """The number of indices of each dimension."""
     @property
-    def _mere_shape(self) -> tuple[int, ...] | None:
+    def _plain_shape(self) -> tuple[int, ...] | None:
         """The shape where nothing else is said: finite, from 0 on, explicit, without labels."""
     @property
     def size(self) -> int:
@@ -1027,8 +1028,13 @@ class HandleBase:
     """
 
     @staticmethod
-    def _made(
-        class_: type[_Handle], driver: Any, view: View | PlacedBase, mode: str, transaction: Any, /
+    def _create(
+        class_: type[_Handle],
+        driver: Any,
+        view: View | TransformBase,
+        mode: str,
+        transaction: Any,
+        /,
     ) -> _Handle: ...
     def _as_view(self) -> View: ...
     @property
@@ -1044,11 +1050,11 @@ class HandleBase:
         """Where the array is stored, or None."""
 
 @disjoint_base
-class Bracket(Generic[_Made_co]):
+class Indexer(Generic[_Made_co]):
     """Turns what stands in brackets into an act: ``view.translate_to[1, 2]``.
 
     Acts upon a view, with what need not be parsed, are done here; all others, and the errors of
-    these, are the owner's ``_by``.
+    these, are the owner's ``_apply_operation``.
     """
 
     __iter__: ClassVar[None]
@@ -1065,7 +1071,7 @@ class View:
 
     def __new__(cls, dims: Iterable[Dim]) -> Self: ...
     @staticmethod
-    def said(
+    def from_bounds(
         rank: SupportsIndex | None,
         inclusive_min: Iterable[SupportsIndex] | None,
         exclusive_max: Iterable[SupportsIndex] | None,
@@ -1076,14 +1082,14 @@ class View:
         implicit_upper: Iterable[bool] | None,
     ) -> View: ...
     @staticmethod
-    def stated(json: dict[str, Any]) -> View: ...
+    def domain_from_json(json: dict[str, Any]) -> View: ...
     @staticmethod
-    def parsed(json: dict[str, Any]) -> View: ...
-    def plain(self) -> tuple[tuple[Any, ...], builtins.list[Any]]: ...
+    def from_json(json: dict[str, Any]) -> View: ...
+    def to_state(self) -> tuple[tuple[Any, ...], builtins.list[Any]]: ...
     @staticmethod
-    def restored(dims: Iterable[Any], maps: Iterable[Any]) -> View: ...
-    def json(self, alone: bool) -> dict[str, Any]: ...
-    def mapped(self, maps: Iterable[Any] | None = None) -> View: ...
+    def from_state(dims: Iterable[Any], maps: Iterable[Any]) -> View: ...
+    def to_json(self, domain_only: bool) -> dict[str, Any]: ...
+    def with_maps(self, maps: Iterable[Any] | None = None) -> View: ...
     @property
     def rank(self) -> int:
         """The number of dimensions."""
@@ -1094,8 +1100,8 @@ class View:
     def shape(self) -> tuple[int, ...]:
         """The size of each dimension."""
     @property
-    def mere_shape(self) -> tuple[int, ...] | None:
-        """The shape of dimensions of which nothing else is said; None of others."""
+    def plain_shape(self) -> tuple[int, ...] | None:
+        """The shape of dimensions of which nothing else is from_bounds; None of others."""
     @property
     def origin(self) -> tuple[int, ...]:
         """The least index of each dimension."""
@@ -1123,46 +1129,48 @@ class View:
     def dims_text(self) -> str: ...
     def hull(self, other: View) -> View: ...
     def intersect(self, other: View) -> View: ...
-    def merged(self, other: View) -> View: ...
+    def merge(self, other: View) -> View: ...
     def position(self, indices: Iterable[SupportsIndex]) -> tuple[int, ...]: ...
     def maps(self) -> tuple[OutputIndexMap, ...]: ...
     @property
-    def unmoved(self) -> bool:
+    def is_identity(self) -> bool:
         """Whether positions stay as they are."""
-    def lines(self, alone: bool) -> builtins.list[tuple[int, int, int]]: ...
-    def apart(self) -> builtins.list[builtins.list[int] | None]: ...
-    def carried(self, origin: tuple[_T, ...], grids: _Grids) -> tuple[tuple[_T, ...], _Grids]: ...
-    def ordered(self, order: Sequence[int]) -> tuple[int, ...]: ...
-    def at(self, key: Any, mode: str) -> View | None: ...
-    def by(self, name: str, key: Any) -> View | None: ...
-    def after(
+    def linear_maps(self, exclusive: bool) -> builtins.list[tuple[int, int, int]]: ...
+    def index_array_strides(self) -> builtins.list[builtins.list[int] | None]: ...
+    def propagate_grids(
+        self, origin: tuple[_T, ...], grids: _Grids
+    ) -> tuple[tuple[_T, ...], _Grids]: ...
+    def propagate_order(self, order: Sequence[int]) -> tuple[int, ...]: ...
+    def select(self, key: Any, mode: str) -> View | None: ...
+    def apply_operation(self, name: str, key: Any) -> View | None: ...
+    def apply_operations(
         self, names: tuple[int | str | slice, ...] | None, acts: tuple[tuple[str, Any], ...]
     ) -> View: ...
-    def permuted(self, order: Sequence[int]) -> View: ...
-    def reversed(self) -> View: ...
-    def simplified(self) -> View: ...
-    def restricted(self, to: View) -> View: ...
-    def viewed(self, by: View) -> View: ...
+    def transpose(self, order: Sequence[int]) -> View: ...
+    def reverse(self) -> View: ...
+    def simplify(self) -> View: ...
+    def restrict(self, to: View) -> View: ...
+    def compose(self, by: View) -> View: ...
     @property
-    def follows(self) -> bool:
+    def has_implicit_bounds(self) -> bool:
         """Whether a bound is implicit, and so follows what is viewed."""
     @property
-    def lists(self) -> bool:
+    def has_index_arrays(self) -> bool:
         """Whether there are index arrays."""
     def covers(self, domain: View) -> bool: ...
-    def settled(self, target: View) -> View: ...
+    def resolve_bounds(self, target: View) -> View: ...
     @staticmethod
-    def of_array(
+    def for_array(
         shape: Sequence[int], labels: Sequence[str | None] | None, inner: Sequence[int]
     ) -> View: ...
-    def moved(
+    def base_resizes(
         self, lower: Iterable[int | None] | None, upper: Iterable[int | None] | None, tied: bool
     ) -> tuple[
         tuple[int | None, ...], tuple[int | None, ...], tuple[tuple[int, int] | None, ...]
     ]: ...
-    def chosen(self, names: tuple[int | str | slice, ...]) -> builtins.list[int]: ...
-    def meets_few(self, cell: Sequence[int], most: int) -> bool: ...
-    def lowered(
+    def select_dims(self, names: tuple[int | str | slice, ...]) -> builtins.list[int]: ...
+    def touches_at_most(self, cell_shape: Sequence[int], max_cells: int) -> bool: ...
+    def to_selection(
         self, shape: Sequence[int]
     ) -> tuple[
         tuple[_Axis, ...],
@@ -1175,41 +1183,41 @@ class View:
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
-class Layers:
+class LayerStack:
     """Views whose domains are where they belong in that of all, from the lowest to the topmost.
 
     They are as they are ("overlay"), one after the other along an axis ("concat"), or side by side
     along a new one ("stack"). Of the domain that contains all, a rank, bounds and labels that are
-    given count.
+    bounds count.
     """
 
     @staticmethod
-    def of(
+    def build(
         views: builtins.list[View],
         how: str = "overlay",
         axis: int | str | None = None,
         rank: int | None = None,
-        given: View | None = None,
-    ) -> Layers: ...
+        bounds: View | None = None,
+    ) -> LayerStack: ...
     @property
-    def whole(self) -> View: ...
+    def domain(self) -> View: ...
     def views(self) -> builtins.list[View]: ...
-    def seen(
+    def visible(
         self,
         view: View,
         find: Callable[[builtins.list[int]], builtins.list[NDArray[Any] | ArrayBase | None]],
-    ) -> Seen: ...
+    ) -> VisibleLayers: ...
 
 @final
-class Seen:
+class VisibleLayers:
     """What a view sees of layers: of some the arrays are in memory or stored, others are far."""
 
     @property
-    def alone(self) -> bool: ...
+    def is_single_remote(self) -> bool: ...
     @property
-    def waits(self) -> bool: ...
-    def read(self, out: NDArray[Any], future: Any) -> Begun: ...
-    def far(self) -> builtins.list[tuple[int, View, View]]: ...
+    def has_stored(self) -> bool: ...
+    def read(self, out: NDArray[Any], future: Any) -> PendingTransfer: ...
+    def remote(self) -> builtins.list[tuple[int, View, View]]: ...
     def take(self, out: NDArray[Any]) -> None: ...
     def put(self, items: NDArray[Any]) -> None: ...
 
@@ -1218,10 +1226,10 @@ class Blocks:
     """A base, as a view of what is read, the domain of its blocks, and how long these are."""
 
     def __new__(cls, base: View, domain: View, factors: Sequence[int]) -> Self: ...
-    def behind(self, view: View) -> Behind | None: ...
+    def source(self, view: View) -> BlockSource | None: ...
 
 @final
-class Behind:
+class BlockSource:
     """What stands behind a view of blocks: the product of positions of each dimension."""
 
     @property
@@ -1233,7 +1241,7 @@ class Behind:
     ) -> tuple[View, builtins.list[tuple[int, int, int, int]]]: ...
 
 @final
-class Cells:
+class GridPartition:
     """The cells of a grid in which a view has positions.
 
     Each has a domain, the part of the view in it, counted from where it begins, and where that is
@@ -1245,91 +1253,50 @@ class Cells:
     ) -> Self: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> tuple[View, View, View]: ...
-    def unknown(
+    def copy_known(
         self,
         find: Callable[[builtins.list[tuple[int, ...]]], Sequence[NDArray[Any] | None]],
         out: NDArray[Any],
     ) -> builtins.list[tuple[View, View, View]] | None: ...
 
-@disjoint_base
-class Unit:
-    """A physical unit: a multiplier, and the name of a base unit.
-
-    ``Unit("4nm")``, ``Unit(4, "nm")`` or ``Unit(multiplier=4, base_unit="nm")``,
-    ``Unit((4, "nm"))``, ``Unit(4)`` for one without dimension, or ``Unit(json=[4, "nm"])``.
-
-    Raises
-    ------
-    ArgumentError
-        If the JSON is not that of a unit.
-
-    Examples
-    --------
-    >>> Unit("3.5 nm") * 2, str(Unit(4, "nm")), Unit("4nm").to_json()
-    (Unit(7, "nm"), '4 nm', [4.0, 'nm'])
-    """
-
-    def __new__(cls, *_arguments: Any, **_keywords: Any) -> Self: ...
-    def __init__(
-        self, unit: Any = ..., base_unit: Any = ..., *, multiplier: Any = ..., json: Any = ...
-    ) -> None: ...
-    @property
-    def multiplier(self) -> float:
-        """What the base unit is multiplied with."""
-    @property
-    def base_unit(self) -> str:
-        """The name of the base unit; "" where there is none."""
-    def to_json(self) -> builtins.list[Any]: ...
-    def __mul__(self, factor: float, /) -> Unit: ...
-    def __rmul__(self, factor: float, /) -> Unit: ...
-    def __truediv__(self, divisor: float, /) -> Unit: ...
-    def __rtruediv__(self, divisor: float, /) -> Any: ...
-    __hash__: ClassVar[None]  # type: ignore[assignment]
-    def __eq__(self, other: object, /) -> bool: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-    def __setstate__(self, state: Any) -> None: ...
-
-def look(array: NDArray[Any], view: View) -> NDArray[Any]: ...
+def apply_view(array: NDArray[Any], view: View) -> NDArray[Any]: ...
 def empty(
     shape: Sequence[int], dtype: np.dtype[Any], order: Literal["C", "F"] = "C"
 ) -> NDArray[Any]: ...
 def take(array: NDArray[Any], view: View, out: NDArray[Any] | None = None) -> NDArray[Any]: ...
 def put(array: NDArray[Any], view: View, items: NDArray[Any]) -> None: ...
 def overlaps_itself(array: NDArray[Any]) -> bool: ...
-def chosen(
+def choose_chunk_shapes(
     write: _Asked, read: _Asked | None, domain: View, rank: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]: ...
-def json_text(
+def encode_json(
     value: object, indent: int, sorted: bool, other: Callable[[object], str]
 ) -> bytes: ...
-def remade(
-    value: _T, kept: tuple[str, ...], named: tuple[str, ...], others: tuple[Any, ...]
-) -> _T: ...
-def shown(name: str, value: Any) -> str: ...
-def ordered(value: dict[str, Any]) -> dict[str, Any]: ...
-def key_of(value: Any) -> bytes | None: ...
-def too_large_in(value: Any) -> int | None: ...
-def read_together(
-    reads: Sequence[Reading],
+def make_cache_key(value: Any) -> bytes | None: ...
+def find_large_int(value: Any) -> int | None: ...
+def start_reads(
+    reads: Sequence[PreparedRead],
     futures: Sequence[Any],
     *,
-    soon: bool = False,
-    places: Sequence[tuple[Store, SharedStore] | None] | None = None,
+    coalesce: bool = False,
+    locations: Sequence[tuple[Store, CoalescingStore] | None] | None = None,
     weak: bool = False,
-) -> Begun: ...
-def prefixed(store: Store, prefix: str) -> Store: ...
-def guarded(store: Store) -> Store: ...
-def delayed(
+) -> PendingTransfer: ...
+def prefix_store(store: Store, prefix: str) -> Store: ...
+def guard_store(store: Store) -> Store: ...
+def delay_store(
     store: Store, read_s: float, write_s: float, bytes_per_s: float | None, concurrency: int
 ) -> Store: ...
-def retrying(
+def retry_store(
     store: Store,
     most: int,
     first_s: float,
     longest_s: float,
     judge: Callable[[BaseException], tuple[BaseException, bool, bool | None]],
 ) -> Store: ...
-def watched(store: Store, watch: Callable[[str, str, int, float, str | None], object]) -> Store: ...
+def observe_store(
+    store: Store, watch: Callable[[str, str, int, float, str | None], object]
+) -> Store: ...
 def encode(codec: dict[str, Any], data: Any) -> bytes: ...
 def decode(
     codec: dict[str, Any],
@@ -1352,5 +1319,5 @@ def reduce(
 ) -> None: ...
 def set_threads(n: int | None) -> None: ...
 def threads() -> int: ...
-def asked_of_files() -> dict[str, int]: ...
+def count_local_requests() -> dict[str, int]: ...
 def unpickle_memory_store(class_: type[MemoryStore], name: str, process: int, /) -> MemoryStore: ...

@@ -1,7 +1,8 @@
-"""Bounded, safe representations of user values for messages.
+"""What users gave, as messages show it: in few words, whatever it is.
 
-`repr` is not safe for messages. It raises an error for deeply nested values and for integers with
-too many digits, it copies text of any length, and it propagates exceptions of the value's methods.
+`repr` is not made for that. It raises where a value is nested too deep or an integer has too many
+digits, it copies a text of any length, and what an object's own method raises would take the
+place of the error that was to be told.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["safe_repr", "to_printable", "truncate"]
+__all__ = ["cut", "printable", "safe_repr"]
 
-MAX_LENGTH: Final = 200
-"""The maximum number of characters of a value in a message."""
+ROOM: Final = 200
+"""How many letters of a value a message shows."""
 
-_MAX_BITS: Final = 256
+_BITS: Final = 256
 
 
 def safe_repr(value: object) -> str:
-    r"""Return the `repr` of a value, truncated and safe to print.
+    r"""Return a value as `repr` has it, cut where it is long, and safe to print.
 
     Examples
     --------
@@ -30,72 +31,75 @@ def safe_repr(value: object) -> str:
     True
     """
     try:
-        return to_printable(_iter_pieces(value))
-    except RecursionError:  # the stack was nearly full before the call
-        return _describe_type(value)
+        return printable(_pieces(value))
+    except RecursionError:  # there was little room left for the walk itself
+        return _nameless(value)
 
 
-def to_printable(pieces: Iterable[str]) -> str:
-    r"""Return the truncated text of `pieces` with escapes for lone surrogates.
+def printable(pieces: Iterable[str]) -> str:
+    r"""Return a text as `cut` does, with what no encoding has written out.
 
     Examples
     --------
-    >>> print(to_printable("/a\ud800"))
+    >>> print(printable("/a\ud800"))
     /a\ud800
     """
-    return truncate(pieces).encode("utf-8", "backslashreplace").decode()
+    return cut(pieces).encode("utf-8", "backslashreplace").decode()
 
 
-def truncate(pieces: Iterable[str]) -> str:
-    """Join pieces up to the maximum length, without consuming further pieces."""
+def cut(pieces: Iterable[str]) -> str:
+    """Return a text, or what its pieces are together, or the beginning if that is too long.
+
+    No more pieces are asked for then.
+    """
     text = ""
     for piece in pieces:
         text += piece
-        if len(text) > MAX_LENGTH:
-            return f"{text[:MAX_LENGTH]}…"
+        if len(text) > ROOM:
+            return f"{text[:ROOM]}…"
     return text
 
 
-def _iter_pieces(value: Any) -> Iterator[str]:
-    """Yield the text in pieces, so the caller can stop before the end of a large value."""
+def _pieces(value: Any) -> Iterator[str]:
+    """Give the text bit by bit: whoever stops has not walked through the rest."""
     kind = type(value)
     if kind is str or kind is bytes:
-        yield repr(value[: MAX_LENGTH + 1])
+        yield repr(value[: ROOM + 1])
     elif kind is int:
         bits = value.bit_length()
-        yield repr(value) if bits <= _MAX_BITS else f"an integer of {bits} bits"
+        yield repr(value) if bits <= _BITS else f"an integer of {bits} bits"
     elif kind is list:
-        yield from _iter_sequence("[", value, "]")
+        yield from _between("[", value, "]")
     elif kind is tuple:
-        yield from _iter_sequence("(", value, ",)" if len(value) == 1 else ")")
+        yield from _between("(", value, ",)" if len(value) == 1 else ")")
     elif kind is slice:
-        yield from _iter_sequence("slice(", (value.start, value.stop, value.step), ")")
+        yield from _between("slice(", (value.start, value.stop, value.step), ")")
     elif kind is dict:
         yield "{"
         for k, (name, item) in enumerate(value.items()):
             yield ", " if k else ""
-            yield from _iter_pieces(name)
+            yield from _pieces(name)
             yield ": "
-            yield from _iter_pieces(item)
+            yield from _pieces(item)
         yield "}"
     else:
-        yield _object_repr(value)
+        yield _other(value)
 
 
-def _iter_sequence(start: str, items: list[Any] | tuple[Any, ...], end: str) -> Iterator[str]:
+def _between(start: str, items: list[Any] | tuple[Any, ...], end: str) -> Iterator[str]:
     yield start
     for k, item in enumerate(items):
         yield ", " if k else ""
-        yield from _iter_pieces(item)
+        yield from _pieces(item)
     yield end
 
 
-def _object_repr(value: object) -> str:
+def _other(value: object) -> str:
     try:
         return repr(value)
-    except Exception:  # noqa: BLE001 (the original error must not be replaced)
-        return _describe_type(value)
+    except Exception:  # noqa: BLE001 (whatever it is: there is an error to be told already)
+        return _nameless(value)
 
 
-def _describe_type(value: object) -> str:
+def _nameless(value: object) -> str:
     return f"an object of {type(value).__name__!r}"

@@ -136,7 +136,7 @@ def test_interrupt_of_a_batch_ends_all_reads() -> None:
     ]
     together = ReadGroup()
     reads = [
-        together.read(array._reading([(0, 1, 3)], [0], row), array, array._store)
+        together.read(array._prepare_read([(0, 1, 3)], [0], row), array, array._store)
         for array, row in zip(arrays, out, strict=True)
     ]
     with only_thread_busy():

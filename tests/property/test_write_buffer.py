@@ -17,7 +17,7 @@ from property.model import Model, assert_same, assigned
 from property.subject import Subject
 from property.test_fields import drawn_names, named
 from sampling import examples
-from tessarr.array.write_buffer import Overlay, buffer_writes
+from tessarr.array.write_buffer import WriteBuffer, buffer_writes
 from tessarr.testing.strategies import array_cases
 
 CASES = {
@@ -37,7 +37,7 @@ class Aside(Subject):
         super().__init__(case)
         self.others = Subject(case, self.store)
         self.kept: list[tuple[str, Any, Any]] = []
-        self.overlay = Overlay()
+        self.overlay = WriteBuffer()
         self.array = buffer_writes(self.array, self.store, self.overlay)
 
     def put(self, data: st.DataObject) -> None:
@@ -87,7 +87,7 @@ def test_it_is_as_if_it_was_written_last(kind: str) -> None:
             subject.read(data)
         before = subject.others.model.array
         assert_same(subject.others.array[...], before)
-        subject.array._store_kept()
+        subject.array._store_write_buffer()
         assert not subject.overlay
         subject.others.model.array = subject.expected()
         subject.others.compare()

@@ -105,7 +105,7 @@ def test_threads_that_store_ask_no_python(s3: Door, monkeypatch: pytest.MonkeyPa
     array = tessarr.create_array(store, shape=(64, 64), chunks=4, dtype="i4")
     array[:] = VALUES  # the bucket is found
     asked: list[str] = []
-    reentry = remote_files.RemoteFiles._reentry
+    reentry = remote_files.RemoteFiles._reentry_error
 
     def counted(self: remote_files.RemoteFiles) -> Exception | None:
         asked.append(threading.current_thread().name)

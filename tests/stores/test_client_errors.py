@@ -27,7 +27,7 @@ READS: dict[str, Operation] = {
     "size": lambda store: store.size("a/b"),
     "contains": lambda store: "a/b" in store,
     "open_value": lambda store: store.open_value("a/b"),
-    "read_range": lambda store: store.read_stamped("a/b", span=(1, 3)),
+    "read_range": lambda store: store.read_versioned("a/b", byte_range=(1, 3)),
     "open_node": lambda store: tessarr.open(store, mode="r"),
 }
 LISTS: dict[str, Operation] = {

@@ -230,22 +230,22 @@ def test_a_value_is_had_with_its_version(store: Store) -> None:
 
 def test_a_value_is_had_with_its_generation(store: Store) -> None:
     """It tells states apart, also where the store has no versions; changes may depend on it."""
-    assert store.read_stamped("a").state == "missing"
-    assert not store.write_stamped("a", b"v", b"\0no version").generation
-    absent = store.read_stamped("a").stamp.generation
-    first = store.write_stamped("a", b"value", absent)
-    assert not store.write_stamped("a", b"other", absent).generation
-    found = store.read_stamped("a", span=(-2, None))
+    assert store.read_versioned("a").state == "missing"
+    assert not store.write_versioned("a", b"v", b"\0no version").generation
+    absent = store.read_versioned("a").stamp.generation
+    first = store.write_versioned("a", b"value", absent)
+    assert not store.write_versioned("a", b"other", absent).generation
+    found = store.read_versioned("a", byte_range=(-2, None))
     assert (found.state, found.value) == ("value", b"ue")
-    known = store.read_stamped("a").stamp.generation
-    assert store.read_stamped("a", known).state == "unspecified"
+    known = store.read_versioned("a").stamp.generation
+    assert store.read_versioned("a", known).state == "unspecified"
     if isinstance(store, MemoryStore):
         assert first.generation == known == found.stamp.generation
-    second = store.write_stamped("a", b"other", known)
+    second = store.write_versioned("a", b"other", known)
     assert second.generation not in {b"", known}
-    assert store.read_stamped("a", known).value == b"other"
-    assert not store.write_stamped("a", None, known).generation
-    assert store.write_stamped("a", None).generation == absent
+    assert store.read_versioned("a", known).value == b"other"
+    assert not store.write_versioned("a", None, known).generation
+    assert store.write_versioned("a", None).generation == absent
     assert store.get("a") is None
 
 

@@ -139,7 +139,7 @@ def test_who_refuses_a_range_and_tells_no_size_is_asked_for_all(
     with served(tmp_path, Files, do_GET=get, _refuse=refuse) as url:
         store = FsspecStore.from_url(url, own)
         with pytest.raises(ArgumentError, match=r"for value of size 70000$"):
-            store.read_stamped("a", span=(80_000, 80_009))
+            store.read_versioned("a", byte_range=(80_000, 80_009))
     assert requests == ["bytes=80000-80008", ""][:count]
 
 

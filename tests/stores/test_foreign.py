@@ -242,14 +242,14 @@ def test_a_store_may_compare_versions() -> None:
     assert store.replace("k", b"1 one", None)
     assert versioned.calls == ["open_head", "replace_version"]
     versioned.calls.clear()
-    known = store.read_stamped("k").stamp.generation
+    known = store.read_versioned("k").stamp.generation
     versioned.calls.clear()
-    written = store.write_stamped("k", b"2 two", known).generation
+    written = store.write_versioned("k", b"2 two", known).generation
     assert written not in {b"", known}
     assert versioned.calls == ["replace_version"]  # by what is known: nothing is opened
-    assert not store.write_stamped("k", b"3", known).generation
-    assert not store.write_stamped(
-        "k", b"3", store.read_stamped("absent").stamp.generation
+    assert not store.write_versioned("k", b"3", known).generation
+    assert not store.write_versioned(
+        "k", b"3", store.read_versioned("absent").stamp.generation
     ).generation
     assert store.get("k") == b"2 two"
     assert not store.is_exclusive

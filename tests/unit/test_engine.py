@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 
 import tessarr
 from tessarr import codecs
-from tessarr._engine import ArrayBase, Description, MemoryStore, read_together
+from tessarr._engine import ArrayBase, Description, MemoryStore, start_reads
 from tessarr.flow.future import Future
 from tessarr.tensorstore import IndexDomain, IndexTransform, OutputIndexMap
 
@@ -120,8 +120,8 @@ def test_future_keeps_the_description_across_a_resize() -> None:
 
     def flip() -> None:
         while not stop.is_set():
-            array._replace(small)
-            array._replace(large)
+            array._replace_description(small)
+            array._replace_description(large)
 
     thread = threading.Thread(target=flip)
     thread.start()
@@ -130,7 +130,7 @@ def test_future_keeps_the_description_across_a_resize() -> None:
             future: Future[Any] = Future()
             buffer = np.ones((4, 4), "int32")
             with suppress(tessarr.errors.SelectionError):
-                read_together([array._reading((ROWS, ROWS), (0, 1), buffer)], [future])
+                start_reads([array._prepare_read((ROWS, ROWS), (0, 1), buffer)], [future])
                 assert future.result(10) is buffer
     finally:
         stop.set()
@@ -149,7 +149,7 @@ def test_read_in_reference_cycle_is_collected(order: list[int]) -> None:
     view = IndexTransform(domain=domain, output=[points, OutputIndexMap(input_dimension=2)])
     view = view.transpose(order)
     out = np.zeros(view.domain.shape, "int32").view(Owning)
-    out.kept = handle()._reading_view(view._view, out.dtype, out)  # type: ignore[attr-defined]
+    out.kept = handle()._prepare_view_read(view._view, out.dtype, out)  # type: ignore[attr-defined]
     seen = weakref.ref(out)
     del out
     gc.collect()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessarr._safe_repr import safe_repr, truncate
+from tessarr._safe_repr import cut, safe_repr
 
 
 @pytest.mark.parametrize(
@@ -85,5 +85,5 @@ def test_objects_that_cannot_be_shown_are_named() -> None:
 def test_cut_reads_no_more_pieces_than_it_shows() -> None:
     """Pieces are joined until there are enough letters."""
     pieces = iter(["x"] * 1000)
-    assert truncate(pieces) == "x" * 200 + "…"
+    assert cut(pieces) == "x" * 200 + "…"
     assert len(list(pieces)) == 799

@@ -487,7 +487,7 @@ def bind_as(
         check_synchronizer(synchronizer)
         keeps_past = True
     if keeps_past:
-        array._keep_past()
+        array._keep_padding()
     if synchronizer is not None or not cache_metadata:
         array._configure(read_only, direct=False)
     return array

@@ -44,7 +44,7 @@ def describe_array(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) 
             json = meta.description(store_fill=write_empty_chunks, missing=missing)
             similar = description = meta.shared[key] = Description(json)
         else:
-            description = similar.alike(meta.shape)
+            description = similar.with_shape(meta.shape)
         meta.derived[key] = description
     return description
 

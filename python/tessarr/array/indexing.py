@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tessarr._engine import read_together
+from tessarr._engine import start_reads
 from tessarr.array.properties import ArrayProperties
 from tessarr.indexing import (
     AxisSelection,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr._engine import Begun, Reading
+    from tessarr._engine import PendingTransfer, PreparedRead
     from tessarr.array.lazy import LazyArray
     from tessarr.flow.future import Future
     from tessarr.types import ArrayLike, FieldsLike, SelectionLike, Shape
@@ -51,9 +51,9 @@ class ArrayIndexing(ArrayProperties):
     if TYPE_CHECKING:
         # What the engine offers (`tessarr._engine.ArrayBase`).
         _read: Callable[..., None]
-        _reading: Callable[..., Reading]
+        _prepare_read: Callable[..., PreparedRead]
         _write: Callable[..., None]
-        _write_future: Callable[..., Begun]
+        _write_future: Callable[..., PendingTransfer]
 
     # Reading and writing
 
@@ -102,12 +102,12 @@ class ArrayIndexing(ArrayProperties):
         if buffer.size:
             field_parts = fields.parts if fields else None
             try:
-                read = self._reading(selection.axes, selection.out_axes, buffer, field_parts)
+                read = self._prepare_read(selection.axes, selection.out_axes, buffer, field_parts)
             except Exception as error:  # noqa: BLE001 (somebody has resized the array)
                 future.set_exception(error)
             else:
                 # A read into the memory of the caller happens even if the future is dropped.
-                pending = read_together([read], [future], weak=out is None)
+                pending = start_reads([read], [future], weak=out is None)
                 future._work, future._leave = pending.help, pending.cancel
         else:
             future.set_result(buffer)

@@ -106,7 +106,7 @@ class LazyArray(ScalarConversion):
         return self._transform
 
     def __getitem__(self, key: SelectionLike) -> LazyArray:
-        return self._by("default", key)
+        return self._apply_operation("default", key)
 
     def __setitem__(self, key: SelectionLike, value: ArrayLike) -> None:
         self[key].write(value).result()
@@ -121,7 +121,7 @@ class LazyArray(ScalarConversion):
         """Index by arrays that are taken together; their axes come first."""
         return Assignable(self, "vindex")
 
-    def _by(self, mode: Mode, key: Any) -> LazyArray:
+    def _apply_operation(self, mode: Mode, key: Any) -> LazyArray:
         found = read_terms(key, self.shape)
         if mode == "default" and _is_separated(found):
             mode = "vindex"

@@ -186,7 +186,7 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
             raise ArgumentError(
                 f"array {self.name!r} was replaced by another: open it again", path=self._path
             )
-        self._replace(describe_array(new, self._write_empty_chunks, self._missing))
+        self._replace_description(describe_array(new, self._write_empty_chunks, self._missing))
         self._meta = new
 
     def _read_stored_meta(self, *, attributes: bool, store: Store | None = None) -> ArrayMeta:
@@ -211,6 +211,6 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
             raise error
 
     def _set_meta(self, meta: ArrayMeta) -> None:
-        self._replace(describe_array(meta, self._write_empty_chunks, self._missing))
+        self._replace_description(describe_array(meta, self._write_empty_chunks, self._missing))
         self._meta = meta
         self._note_change()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tessarr._engine import Overlay
+from tessarr._engine import WriteBuffer
 from tessarr.array.array import bind_array
 
 if TYPE_CHECKING:
     from tessarr.array.array import Array
     from tessarr.store import Store
 
-__all__ = ["Overlay", "buffer_writes"]
+__all__ = ["WriteBuffer", "buffer_writes"]
 
 
-def buffer_writes(array: Array, store: Store, overlay: Overlay) -> Array:
+def buffer_writes(array: Array, store: Store, overlay: WriteBuffer) -> Array:
     """Return the array on another store, with writes that stay in an overlay.
 
     Parameters
@@ -30,11 +30,11 @@ def buffer_writes(array: Array, store: Store, overlay: Overlay) -> Array:
     --------
     >>> import tessarr
     >>> array = tessarr.create_array({}, shape=(4,), chunks=(2,), dtype="u1")
-    >>> kept = buffer_writes(array, array._store, Overlay())
+    >>> kept = buffer_writes(array, array._store, WriteBuffer())
     >>> kept[1:3] = 5
     >>> kept[...].tolist(), array[...].tolist()
     ([0, 5, 5, 0], [0, 0, 0, 0])
-    >>> kept._store_kept()
+    >>> kept._store_write_buffer()
     >>> array[...].tolist()
     [0, 5, 5, 0]
     """
@@ -46,5 +46,5 @@ def buffer_writes(array: Array, store: Store, overlay: Overlay) -> Array:
         write_empty_chunks=array._write_empty_chunks,
         missing=array._missing,
     )
-    buffered._keep(overlay)
+    buffered._set_write_buffer(overlay)
     return buffered

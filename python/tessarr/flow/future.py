@@ -57,7 +57,7 @@ class Future(concurrent.futures.Future[T]):
         self._leave: Callable[[object], bool] | None = None  # takes it out of the queue
         self.set_running_or_notify_cancel()
 
-    def _told(self, result: Any, error: BaseException | None) -> None:
+    def _set_outcome(self, result: Any, error: BaseException | None) -> None:
         """Set the result or the error (called by the engine, in a thread without signals)."""
         if error is None:
             self.set_result(result)

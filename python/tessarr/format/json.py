@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tessarr._engine import json_text
+from tessarr._engine import encode_json
 from tessarr.errors import MetadataError, Problem
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def dump(value: JSON, *, indent: int, sort_keys: bool = False) -> bytes:
     >>> dump({"b": 1, "a": [1.0]}, indent=2, sort_keys=True)
     b'{\n  "a": [\n    1.0\n  ],\n  "b": 1\n}'
     """
-    return json_text(value, indent, sort_keys, _encode_other)
+    return encode_json(value, indent, sort_keys, _encode_other)
 
 
 _encode_other: Final = json.JSONEncoder().encode

@@ -6,12 +6,12 @@ compose cheaply. `tessarr.index_space.lower` turns a view into one call of the e
 
 from __future__ import annotations
 
-from tessarr._engine import Behind, Blocks, Cells, Layers, Seen, View
+from tessarr._engine import Blocks, BlockSource, GridPartition, LayerStack, View, VisibleLayers
 from tessarr.format.registry import set_public_module
 from tessarr.index_space.dim_expression import DimExpression, DimSelection, d
 from tessarr.index_space.index_domain import IndexDomain
 from tessarr.index_space.index_transform import IndexTransform
-from tessarr.index_space.indexable import Assignable, Bracket, Bracketed, Indexable
+from tessarr.index_space.indexable import Assignable, Indexable, Indexed, Indexer
 from tessarr.index_space.intervals import INFINITE, Box, Dim
 from tessarr.index_space.lower import lower
 from tessarr.index_space.output_index_map import (
@@ -23,24 +23,24 @@ from tessarr.index_space.output_index_map import (
 __all__ = [
     "INFINITE",
     "Assignable",
-    "Behind",
+    "BlockSource",
     "Blocks",
     "Box",
-    "Bracket",
-    "Bracketed",
-    "Cells",
     "Dim",
     "DimExpression",
     "DimSelection",
+    "GridPartition",
     "IndexDomain",
     "IndexTransform",
     "Indexable",
-    "Layers",
+    "Indexed",
+    "Indexer",
+    "LayerStack",
     "OutputIndexMap",
     "OutputIndexMaps",
     "OutputIndexMethod",
-    "Seen",
     "View",
+    "VisibleLayers",
     "d",
     "lower",
 ]

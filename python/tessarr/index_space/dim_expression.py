@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr.errors import SelectionError
 from tessarr.index_space.dimension_names import Name, read_dimensions
-from tessarr.index_space.indexable import Bracket, check_plain_brackets
+from tessarr.index_space.indexable import Indexer, check_plain_brackets
 from tessarr.index_space.operations import (
     Operation,
     format_operation,
@@ -51,9 +51,9 @@ class DimExpression:
     def _apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return the view after all operations."""
         check_plain_brackets(mode, self)
-        return view.after(self._names, self._operations)
+        return view.apply_operations(self._names, self._operations)
 
-    def _by(self, name: str, key: Any) -> DimExpression:
+    def _apply_operation(self, name: str, key: Any) -> DimExpression:
         return DimExpression(self._names, (*self._operations, parse_operation(name, key)))
 
     def __getitem__(self, key: Any) -> DimExpression:
@@ -65,10 +65,10 @@ class DimExpression:
         >>> IndexTransform(IndexDomain(shape=[3, 4, 5]))[d[0, 2][1, 2:]].domain
         { [0, 4), [2, 5) }
         """
-        return self._by("", key)
+        return self._apply_operation("", key)
 
     @property
-    def oindex(self) -> Bracket[DimExpression]:
+    def oindex(self) -> Indexer[DimExpression]:
         """Index each dimension by its own array.
 
         Examples
@@ -77,10 +77,10 @@ class DimExpression:
         >>> IndexTransform(3)[d[0, 2].oindex[[5, 7], [1, 2, 3]]].domain
         { [0, 2), (-inf*, +inf*), [0, 3) }
         """
-        return Bracket(self, "oindex")
+        return Indexer(self, "oindex")
 
     @property
-    def vindex(self) -> Bracket[DimExpression]:
+    def vindex(self) -> Indexer[DimExpression]:
         """Index the dimensions by arrays that are broadcast together.
 
         Examples
@@ -89,10 +89,10 @@ class DimExpression:
         >>> IndexTransform(3)[d[1, 2].vindex[[5, 7], [1, 2]]].domain
         { [0, 2), (-inf*, +inf*) }
         """
-        return Bracket(self, "vindex")
+        return Indexer(self, "vindex")
 
     @property
-    def label(self) -> Bracket[DimExpression]:
+    def label(self) -> Indexer[DimExpression]:
         """Label the dimensions.
 
         Examples
@@ -101,10 +101,10 @@ class DimExpression:
         >>> IndexDomain(shape=[3, 4])[d[1, 0].label["x", "y"]]
         { "y": [0, 3), "x": [0, 4) }
         """
-        return Bracket(self, "label")
+        return Indexer(self, "label")
 
     @property
-    def translate_to(self) -> Bracket[DimExpression]:
+    def translate_to(self) -> Indexer[DimExpression]:
         """Move the dimensions to an origin.
 
         Examples
@@ -113,10 +113,10 @@ class DimExpression:
         >>> IndexDomain(shape=[3, 4], labels=["x", "y"])[d["y"].translate_to[10]]
         { "x": [0, 3), "y": [10, 14) }
         """
-        return Bracket(self, "translate_to")
+        return Indexer(self, "translate_to")
 
     @property
-    def translate_by(self) -> Bracket[DimExpression]:
+    def translate_by(self) -> Indexer[DimExpression]:
         """Move the dimensions by so much.
 
         Examples
@@ -125,10 +125,10 @@ class DimExpression:
         >>> IndexDomain(shape=[3, 4])[d[:].translate_by[2]]
         { [2, 5), [2, 6) }
         """
-        return Bracket(self, "translate_by")
+        return Indexer(self, "translate_by")
 
     @property
-    def translate_backward_by(self) -> Bracket[DimExpression]:
+    def translate_backward_by(self) -> Indexer[DimExpression]:
         """Move the dimensions back by so much.
 
         Examples
@@ -137,10 +137,10 @@ class DimExpression:
         >>> IndexDomain(shape=[3, 4])[d[0].translate_backward_by[2]]
         { [-2, 1), [0, 4) }
         """
-        return Bracket(self, "translate_backward_by")
+        return Indexer(self, "translate_backward_by")
 
     @property
-    def stride(self) -> Bracket[DimExpression]:
+    def stride(self) -> Indexer[DimExpression]:
         """Select the multiples of a stride.
 
         Examples
@@ -150,10 +150,10 @@ class DimExpression:
         >>> view.domain, view([2])
         ({ [0, 4) }, (6,))
         """
-        return Bracket(self, "stride")
+        return Indexer(self, "stride")
 
     @property
-    def transpose(self) -> Bracket[DimExpression]:
+    def transpose(self) -> Indexer[DimExpression]:
         """Move the dimensions to other positions.
 
         Examples
@@ -163,10 +163,10 @@ class DimExpression:
         >>> domain[d["z"].transpose[0]], domain[d["y", "x"].transpose[[0, 1]]].labels
         ({ "z": [0, 5), "x": [0, 3), "y": [0, 4) }, ('y', 'x', 'z'))
         """
-        return Bracket(self, "transpose")
+        return Indexer(self, "transpose")
 
     @property
-    def mark_bounds_implicit(self) -> Bracket[DimExpression]:
+    def mark_bounds_implicit(self) -> Indexer[DimExpression]:
         """Mark bounds as implicit or explicit.
 
         Examples
@@ -175,7 +175,7 @@ class DimExpression:
         >>> IndexDomain(shape=[3, 4])[d[1].mark_bounds_implicit[:True]]
         { [0, 3), [0, 4*) }
         """
-        return Bracket(self, "mark_bounds_implicit")
+        return Indexer(self, "mark_bounds_implicit")
 
     @property
     def diagonal(self) -> DimExpression:
@@ -188,7 +188,7 @@ class DimExpression:
         >>> view.domain, view([2])
         ({ [0, 3) }, (2, 2))
         """
-        return self._by("diagonal", None)
+        return self._apply_operation("diagonal", None)
 
     def __getstate__(self) -> tuple[tuple[Name, ...], list[Operation]]:
         return self._names, [*map(pickle_operation, self._operations)]

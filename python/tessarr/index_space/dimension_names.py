@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
-from tessarr._engine import text_of
+from tessarr._engine import as_text
 from tessarr._safe_repr import safe_repr
 
 __all__ = ["MAX_INT64", "MIN_INT64", "Name", "as_integer", "as_label", "read_dimensions"]
@@ -70,7 +70,7 @@ def as_label(value: Any) -> str:
     """
     if not isinstance(value, (str, bytes)):
         raise TypeError(f"labels are strings: not {safe_repr(value)}")
-    return text_of(value, "a label")
+    return as_text(value, "a label")
 
 
 def as_integer(value: Any) -> int:

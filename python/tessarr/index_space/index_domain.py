@@ -70,7 +70,7 @@ class IndexDomain(Placed):
     ) -> None:
         lower, upper = implicit_lower_bounds, implicit_upper_bounds
         parts = (rank, inclusive_min, exclusive_max, inclusive_max, shape, labels, lower, upper)
-        super().__init__(view_from_arguments(View.stated, parts, dimensions, json))
+        super().__init__(view_from_arguments(View.domain_from_json, parts, dimensions, json))
 
     @classmethod
     def _shaped(cls, shape: Sequence[int]) -> IndexDomain:
@@ -81,7 +81,7 @@ class IndexDomain(Placed):
         ArgumentError
             If the shape is invalid.
         """
-        return cls._of_view(View.said(None, None, None, None, shape, None, None, None))
+        return cls._of_view(View.from_bounds(None, None, None, None, shape, None, None, None))
 
     @classmethod
     def _of(cls, dims: Sequence[Dim]) -> IndexDomain:
@@ -97,7 +97,7 @@ class IndexDomain(Placed):
     def _apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return the part of a view that is in the domain."""
         check_plain_brackets(mode, self)
-        return view.restricted(self._view)
+        return view.restrict(self._view)
 
     def __getitem__(self, key: Any) -> Any:
         """Return a dimension by its number or label, several as a domain, or part of the domain.
@@ -121,9 +121,9 @@ class IndexDomain(Placed):
             return self._indexed(key, "default")
         names = read_dimensions(key)
         if isinstance(key, (str, bytes)) or hasattr(key, "__index__"):
-            return self._view.dim(self._view.chosen(names)[0])
+            return self._view.dim(self._view.select_dims(names)[0])
         try:
-            return self._of([self._dims[k] for k in self._view.chosen(names)])
+            return self._of([self._dims[k] for k in self._view.select_dims(names)])
         except SelectionError as error:
             raise ArgumentError(str(error)) from error
 
@@ -169,7 +169,7 @@ class IndexDomain(Placed):
         >>> IndexDomain(shape=[3]).hull(IndexDomain(inclusive_min=[7], shape=[2]))
         { [0, 9) }
         """
-        return self._after(self._view.hull(_get_view(other)))
+        return self._with_view(self._view.hull(_get_view(other)))
 
     def intersect(self, other: IndexDomain) -> IndexDomain:
         """Return the positions of both.
@@ -184,7 +184,7 @@ class IndexDomain(Placed):
         >>> IndexDomain(shape=[3, 9]).intersect(IndexDomain(inclusive_min=[1, 4], shape=[8, 8]))
         { [1, 3), [4, 9) }
         """
-        return self._after(self._view.intersect(_get_view(other)))
+        return self._with_view(self._view.intersect(_get_view(other)))
 
     def to_json(self) -> JSONObject:
         """Return the domain as JSON.
@@ -194,7 +194,7 @@ class IndexDomain(Placed):
         >>> IndexDomain(shape=[3], labels=["x"], implicit_upper_bounds=[True]).to_json()
         {'exclusive_max': [[3]], 'inclusive_min': [0], 'labels': ['x']}
         """
-        return self._view.json(alone=True)
+        return self._view.to_json(domain_only=True)
 
     def __eq__(self, other: object) -> bool:
         return self._view == other._view if isinstance(other, IndexDomain) else NotImplemented
@@ -246,7 +246,7 @@ def view_from_arguments(
     """
     rank = parts[0]
     if dimensions is ... and json is ... and (rank is None or hasattr(rank, "__index__")):
-        return View.said(*parts)
+        return View.from_bounds(*parts)
     forms = [json is not ..., dimensions is not ..., *[part is not None for part in parts]]
     if sum(forms) > 1:
         raise TypeError("give only one of: rank and bounds, dimensions, JSON")

@@ -74,30 +74,30 @@ class IndexTransform(Placed, Indexable):
         lower, upper = implicit_lower_bounds, implicit_upper_bounds
         first, end, last = input_inclusive_min, input_exclusive_max, input_inclusive_max
         parts = (input_rank, first, end, last, input_shape, input_labels, lower, upper)
-        view = view_from_arguments(View.parsed, parts, domain, json)
+        view = view_from_arguments(View.from_json, parts, domain, json)
         if json is not ... and output is not None:
             raise TypeError("the JSON of a transform has its maps: give no others")
-        super().__init__(view.mapped(output) if json is ... else view)
+        super().__init__(view.with_maps(output) if json is ... else view)
 
     @classmethod
     def _of(cls, domain: IndexDomain, output: Iterable[OutputIndexMap]) -> IndexTransform:
         """Return the transform of a domain and a map for each dimension of the base."""
-        return cls._of_view(domain._as_view().mapped(output))
+        return cls._of_view(domain._as_view().with_maps(output))
 
     @classmethod
     def _whole(cls, domain: IndexDomain) -> IndexTransform:
         """Return the identity transform of a domain."""
-        return cls._of_view(domain._as_view().mapped())
+        return cls._of_view(domain._as_view().with_maps())
 
     def _apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return a view of a view."""
         check_plain_brackets(mode, self)
-        return view.viewed(self._view)
+        return view.compose(self._view)
 
     @property
     def _is_identity(self) -> bool:
         """Whether the transform is the identity."""
-        return self._view.unmoved
+        return self._view.is_identity
 
     def _linear_maps(self, *, alone: bool = False) -> list[tuple[int, int, int]]:
         """Return for each map its input dimension (or -1), its offset and its stride.
@@ -112,7 +112,7 @@ class IndexTransform(Placed, Indexable):
         >>> IndexTransform(2)[5, 1::3]._linear_maps()
         [(-1, 5, 0), (0, 1, 3)]
         """
-        return self._view.lines(alone)
+        return self._view.linear_maps(alone)
 
     def _with_base_bounds(self, domain: IndexDomain) -> IndexTransform:
         """Return the view with its implicit bounds moved to those of the base.
@@ -122,16 +122,16 @@ class IndexTransform(Placed, Indexable):
         SelectionError
             If an explicit bound of the view is outside an explicit bound of the base.
         """
-        return self._after(self._view.settled(domain._as_view()))
+        return self._with_view(self._view.resolve_bounds(domain._as_view()))
 
     def _simplify(self) -> IndexTransform:
         """Return the view with constants in place of index arrays of one item."""
-        return self._after(self._view.simplified())
+        return self._with_view(self._view.simplify())
 
     @property
     def _has_implicit_bounds(self) -> bool:
         """Whether a bound is implicit, so that it depends on the base."""
-        return self._view.follows
+        return self._view.has_implicit_bounds
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, IndexTransform):
@@ -184,7 +184,7 @@ class IndexTransform(Placed, Indexable):
         >>> IndexTransform(input_shape=[4]).to_json()
         {'input_exclusive_max': [4], 'input_inclusive_min': [0]}
         """
-        return self._view.json(alone=False)
+        return self._view.to_json(domain_only=False)
 
     def __repr__(self) -> str:
         return str(self._view)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
-from tessarr._engine import Bracket
+from tessarr._engine import Indexer
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, SelectionError, TessarrError
 from tessarr.index_space.dimension_names import read_dimensions
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Assignable",
-    "Bracket",
-    "Bracketed",
     "Indexable",
+    "Indexed",
+    "Indexer",
     "add_status_code",
     "strip_status_code",
 ]
@@ -44,7 +44,7 @@ E = TypeVar("E", bound=TessarrError)
 W_co = TypeVar("W_co", covariant=True, bound=_Writable)
 
 
-class Assignable(Bracket[W_co]):
+class Assignable(Indexer[W_co]):
     """Brackets that are also assigned to: ``view.oindex[...] = values``."""
 
     __slots__ = ()
@@ -71,7 +71,7 @@ def check_plain_brackets(mode: Mode, key: object) -> None:
         raise SelectionError(f"{mode} takes indices: not {safe_repr(key)}")
 
 
-class Bracketed:
+class Indexed:
     """Dimensions and operations on them; an operation returns a new value and reads no data."""
 
     __slots__ = ()
@@ -81,35 +81,35 @@ class Bracketed:
         """Return the view that index operations apply to."""
         raise NotImplementedError
 
-    def _after(self, view: View) -> Self:
+    def _with_view(self, view: View) -> Self:
         """Return this object with another view."""
         raise NotImplementedError
 
     def _indexed(self, key: Any, mode: Mode) -> Self:
         before = self._as_view()
         try:
-            view = before.at(key, mode)
+            view = before.select(key, mode)
             if view is None:
                 apply = getattr(key, "_apply_to", None)  # of an expression, a domain, a transform
                 if apply is not None:
                     view = apply(before, mode)
                 else:
-                    view = before.after(None, ((mode, parse_key(key)),))
+                    view = before.apply_operations(None, ((mode, parse_key(key)),))
         except SelectionError as error:
             raise add_status_code(error, SelectionError) from error.__cause__
-        return self._after(view)
+        return self._with_view(view)
 
-    def _by(self, name: str, key: Any) -> Self:
+    def _apply_operation(self, name: str, key: Any) -> Self:
         if name == "oindex" or name == "vindex":  # noqa: PLR1714 (no set of names is made)
             return self._indexed(key, name)  # type: ignore[arg-type]
         before = self._as_view()
         try:
-            view = before.by(name, key)
+            view = before.apply_operation(name, key)
             if view is None:
-                view = before.after(None, (parse_operation(name, key),))
+                view = before.apply_operations(None, (parse_operation(name, key),))
         except SelectionError as error:  # no brackets with indices
             raise add_status_code(error, ArgumentError) from error
-        return self._after(view)
+        return self._with_view(view)
 
     def __getitem__(self, key: Any) -> Self:
         """Return a view of some positions.
@@ -136,7 +136,7 @@ class Bracketed:
         return self._indexed(key, "default")
 
     @property
-    def oindex(self) -> Bracket[Self]:
+    def oindex(self) -> Indexer[Self]:
         """Index each dimension by its own array: the outer product.
 
         Examples
@@ -145,10 +145,10 @@ class Bracketed:
         >>> IndexTransform(2).oindex[[5, 7], [1, 2, 3]].domain
         { [0, 2), [0, 3) }
         """
-        return Bracket(self, "oindex")
+        return Indexer(self, "oindex")
 
     @property
-    def vindex(self) -> Bracket[Self]:
+    def vindex(self) -> Indexer[Self]:
         """Index by arrays that are broadcast together; their dimensions come first.
 
         Examples
@@ -158,10 +158,10 @@ class Bracketed:
         >>> view.domain, view([1])
         ({ [0, 3) }, (7, 2))
         """
-        return Bracket(self, "vindex")
+        return Indexer(self, "vindex")
 
     @property
-    def label(self) -> Bracket[Self]:
+    def label(self) -> Indexer[Self]:
         """Label the dimensions: ``view.label["x", "y"]``.
 
         Examples
@@ -170,10 +170,10 @@ class Bracketed:
         >>> IndexDomain(shape=[3, 4]).label["x", "y"]
         { "x": [0, 3), "y": [0, 4) }
         """
-        return Bracket(self, "label")
+        return Indexer(self, "label")
 
     @property
-    def translate_to(self) -> Bracket[Self]:
+    def translate_to(self) -> Indexer[Self]:
         """Translate the domain to an origin.
 
         Examples
@@ -182,10 +182,10 @@ class Bracketed:
         >>> IndexDomain(inclusive_min=[5, 6], shape=[3, 4]).translate_to[0, 100]
         { [0, 3), [100, 104) }
         """
-        return Bracket(self, "translate_to")
+        return Indexer(self, "translate_to")
 
     @property
-    def translate_by(self) -> Bracket[Self]:
+    def translate_by(self) -> Indexer[Self]:
         """Move the domain by so much.
 
         Examples
@@ -194,10 +194,10 @@ class Bracketed:
         >>> IndexDomain(shape=[3, 4]).translate_by[10, -1]
         { [10, 13), [-1, 3) }
         """
-        return Bracket(self, "translate_by")
+        return Indexer(self, "translate_by")
 
     @property
-    def translate_backward_by(self) -> Bracket[Self]:
+    def translate_backward_by(self) -> Indexer[Self]:
         """Move the domain back by so much.
 
         Examples
@@ -206,10 +206,10 @@ class Bracketed:
         >>> IndexDomain(shape=[3, 4]).translate_backward_by[10, -1]
         { [-10, -7), [1, 5) }
         """
-        return Bracket(self, "translate_backward_by")
+        return Indexer(self, "translate_backward_by")
 
     @property
-    def mark_bounds_implicit(self) -> Bracket[Self]:
+    def mark_bounds_implicit(self) -> Indexer[Self]:
         """Mark bounds as implicit or explicit: ``[True]``, or ``[lower:upper]``.
 
         Examples
@@ -219,7 +219,7 @@ class Bracketed:
         >>> domain.mark_bounds_implicit[True], domain.mark_bounds_implicit[False:True]
         ({ [0*, 3*) }, { [0, 3*) })
         """
-        return Bracket(self, "mark_bounds_implicit")
+        return Indexer(self, "mark_bounds_implicit")
 
     def transpose(self, axes: Any = None) -> Self:
         """Put the dimensions in another order; by default the reverse one.
@@ -240,7 +240,7 @@ class Bracketed:
             return self.T
         view = self._as_view()
         try:
-            return self._after(view.permuted(view.chosen(read_dimensions(axes))))
+            return self._with_view(view.transpose(view.select_dims(read_dimensions(axes))))
         except SelectionError as error:
             raise add_status_code(error, ArgumentError) from error
 
@@ -254,10 +254,10 @@ class Bracketed:
         >>> IndexDomain(shape=[3, 4], labels=["x", "y"]).T
         { "y": [0, 4), "x": [0, 3) }
         """
-        return self._after(self._as_view().reversed())
+        return self._with_view(self._as_view().reverse())
 
 
-class Indexable(Bracketed):
+class Indexable(Indexed):
     """Objects with an element at each position: handles, specs and transforms.
 
     Examples

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final, Self
 
-from tessarr._engine import PlacedBase, View
-from tessarr.index_space.indexable import Bracketed
+from tessarr._engine import TransformBase, View
+from tessarr.index_space.indexable import Indexed
 
 __all__ = ["Placed", "placed"]
 
-placed: Final = PlacedBase._placed
+placed: Final = TransformBase._create
 
 
-class Placed(PlacedBase, Bracketed):
+class Placed(TransformBase, Indexed):
     """A view of the engine, and its properties.
 
     Private names here are public under other names in domains and transforms.
@@ -20,7 +20,7 @@ class Placed(PlacedBase, Bracketed):
 
     __slots__ = ()
 
-    ndim = PlacedBase.rank
+    ndim = TransformBase.rank
 
     @classmethod
     def _of_view(cls, view: View) -> Self:
@@ -29,8 +29,8 @@ class Placed(PlacedBase, Bracketed):
 
     @classmethod
     def _restored(cls, dims: Any, maps: Any) -> Self:
-        return placed(cls, View.restored(dims, maps))
+        return placed(cls, View.from_state(dims, maps))
 
     def __reduce__(self) -> tuple[Any, ...]:
         attributes = getattr(self, "__dict__", None)  # of a class that a user derived
-        return type(self)._restored, self._view.plain(), attributes
+        return type(self)._restored, self._view.to_state(), attributes

@@ -36,4 +36,4 @@ def lower(view: IndexTransform, shape: Shape) -> Selection:
     >>> lowered.axes, lowered.buffer_shape
     (((2, 2, 2), (5, 1, 1)), (2,))
     """
-    return Selection(*view._as_view().lowered(shape))
+    return Selection(*view._as_view().to_selection(shape))

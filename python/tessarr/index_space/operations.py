@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from tessarr._engine import as_flag
+from tessarr._engine import as_bool
 from tessarr._safe_repr import safe_repr
 from tessarr.index_space.dimension_names import (
     MAX_INT64,
@@ -145,7 +145,7 @@ def _read_flags(key: Any) -> slice | bool:
 
 
 def _read_flag(value: Any) -> bool | None:
-    return None if value is None else as_flag(value, "mark_bounds_implicit")
+    return None if value is None else as_bool(value, "mark_bounds_implicit")
 
 
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {

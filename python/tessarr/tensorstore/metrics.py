@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tessarr._engine import as_flag, asked_of_files
+from tessarr._engine import as_bool, count_local_requests
 from tessarr._safe_repr import safe_repr
 
 __all__ = [
@@ -50,7 +50,7 @@ def experimental_collect_matching_metrics(
     >>> ts.experimental_collect_matching_metrics("/tensorstore/kvstore/file/none")
     []
     """
-    with_zeros = as_flag(include_zero_metrics, "include_zero_metrics")
+    with_zeros = as_bool(include_zero_metrics, "include_zero_metrics")
     return [
         {"name": name, "values": [{"value": count}]}
         for name, _, count in _read_metrics(metric_prefix)
@@ -87,7 +87,7 @@ def _read_metrics(prefix: str) -> list[tuple[str, str, int]]:
     """Return the name, description and count of each metric with a prefix."""
     if not isinstance(prefix, str):
         raise TypeError(f"metric_prefix {safe_repr(prefix)} is not a string")
-    counts = asked_of_files()
+    counts = count_local_requests()
     return [
         (_PREFIX + name, meaning, counts[counted])
         for name, (counted, meaning) in _FILE_METRICS.items()

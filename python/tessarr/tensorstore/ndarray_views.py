@@ -86,7 +86,7 @@ def select_elements(values: npt.NDArray[Any], view: View) -> npt.NDArray[Any]:
     >>> select_elements(np.arange(6).reshape(2, 3), view._as_view()).tolist()
     [[2, 5], [1, 4], [0, 3]]
     """
-    return call_checked(_engine.look, values, view)
+    return call_checked(_engine.apply_view, values, view)
 
 
 def take_elements(

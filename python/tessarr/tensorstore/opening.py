@@ -12,7 +12,7 @@ from tessarr.tensorstore.future.combine import convert_result
 from tessarr.tensorstore.future.future import Future, failed
 from tessarr.tensorstore.handle.handle import TensorStore, build_handle
 from tessarr.tensorstore.json.keywords import with_signature
-from tessarr.tensorstore.json.parse import as_flag, check_class, check_known
+from tessarr.tensorstore.json.parse import as_bool, check_class, check_known
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.schema.domain_bounds import propagate_bounds
 from tessarr.tensorstore.spec.driver_spec import OpenRequest, SpecKeywords
@@ -101,7 +101,7 @@ def open(
     check_class(transaction, Transaction, "transaction")
     check_class(batch, Batch, "batch")
     transaction = _choose_transaction(transaction, spec, keywords.get("kvstore"))
-    read, write = as_flag(read, "read"), as_flag(write, "write")
+    read, write = as_bool(read, "read"), as_bool(write, "write")
     if keywords:
         parsed = parsed._with(keywords)
     unspecified = not read and not write

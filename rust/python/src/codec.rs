@@ -9,8 +9,8 @@ use tessarr_engine::codec::{BytesCodec, Config, Foreign, ForeignCodec, Sink, Val
 use tessarr_engine::scratch::Scratch;
 use tessarr_engine::{Error, Kind, Result};
 
-use crate::copied_bytes::copied_bytes;
-use crate::error::{argument, foreign, to_py};
+use crate::runtime::bytes::copy_to_bytes;
+use crate::runtime::error::{argument, foreign, to_py};
 
 /// A codec whose work is done by a Python object.
 struct PythonCodec {
@@ -39,10 +39,10 @@ impl PythonCodec {
         take: Sink<'_>,
         call: impl Fn(Python<'_>, &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> + 'a,
     ) -> Result<()> {
-        let called = crate::ending::attached(|py| {
+        let called = crate::runtime::atexit::attached(|py| {
             let done = (|| {
                 // A codec may keep what it was given: it gets bytes of its own.
-                let view = PyMemoryView::from(copied_bytes(py, input)?.as_any())?;
+                let view = PyMemoryView::from(copy_to_bytes(py, input)?.as_any())?;
                 let result = call(py, view.as_any())?;
                 contiguous(result.bind(py))
             })();
@@ -141,7 +141,7 @@ fn encode<'py>(codec: &Bound<'py, PyDict>, data: &Bound<'py, PyAny>) -> PyResult
     let mut out = Vec::with_capacity(codec.bound(input.len()).min(input.len() + (input.len() >> 3) + 4096));
     let done = py.detach(|| Scratch::with(|scratch| codec.encode(input, &mut out, &mut scratch.context)));
     done.map_err(|error| to_py(py, error.in_codec(codec.name())))?;
-    copied_bytes(py, &out)
+    copy_to_bytes(py, &out)
 }
 
 /// Decode `data` by the bytes-to-bytes codec that `codec` describes, to
@@ -172,7 +172,7 @@ fn decode<'py>(
         })
     });
     done.map_err(|error| to_py(py, error.in_codec(codec.name())))?;
-    copied_bytes(py, &out)
+    copy_to_bytes(py, &out)
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

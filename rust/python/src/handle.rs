@@ -2,14 +2,14 @@
 
 use std::sync::OnceLock;
 
-use crate::once::intern;
+use crate::runtime::once_cell::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::space::{transforms, PlacedBase, View};
-use crate::store::{KvStoreBase, Master};
-use crate::subclass::made_as;
+use crate::index_space::{transforms, TransformBase, View};
+use crate::kvstore::{KvStoreBase, KvStoreCopier};
+use crate::runtime::subclass::new_instance;
 
 /// Base of `TensorStore`: what reads and writes, which view of it is seen, and how it may be used.
 ///
@@ -20,19 +20,19 @@ pub(crate) struct HandleBase {
     driver: Py<PyAny>,
     seen: Py<View>,
     /// The transform of the view: made when it is asked for, as many handles are only indexed further.
-    view: OnceLock<Py<PlacedBase>>,
+    view: OnceLock<Py<TransformBase>>,
     #[pyo3(get, name = "_mode")]
     mode: Py<PyAny>,
     #[pyo3(get, name = "_transaction")]
     transaction: Py<PyAny>,
-    kvstore: OnceLock<Master>,
+    kvstore: OnceLock<KvStoreCopier>,
 }
 
 #[pymethods]
 impl HandleBase {
     /// One of a class that derives from this; the view is a view, or a transform.
     #[staticmethod]
-    fn _made<'py>(
+    fn _create<'py>(
         class: &Bound<'py, PyType>,
         driver: Py<PyAny>,
         view: &Bound<'py, PyAny>,
@@ -42,13 +42,13 @@ impl HandleBase {
         let (seen, view) = match view.cast::<View>() {
             Ok(seen) => (seen.clone().unbind(), OnceLock::new()),
             Err(_) => {
-                let placed = view.cast::<PlacedBase>()?;
+                let placed = view.cast::<TransformBase>()?;
                 let seen = placed.get()._as_view(class.py())?.clone().unbind();
                 (seen, OnceLock::from(placed.clone().unbind()))
             }
         };
         let kvstore = OnceLock::new();
-        made_as(class, HandleBase { driver, seen, view, mode, transaction, kvstore })
+        new_instance(class, HandleBase { driver, seen, view, mode, transaction, kvstore })
     }
 
     /// What acts of indexing are applied to.
@@ -58,11 +58,11 @@ impl HandleBase {
 
     /// The view, as a transform.
     #[getter]
-    fn _view<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, PlacedBase>> {
+    fn _view<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, TransformBase>> {
         if let Some(view) = self.view.get() {
             return Ok(view.bind(py));
         }
-        let made = made_as(transforms(py)?, PlacedBase::from(self.seen.clone_ref(py)))?;
+        let made = new_instance(transforms(py)?, TransformBase::from(self.seen.clone_ref(py)))?;
         Ok(self.view.get_or_init(|| made.unbind()).bind(py))
     }
 
@@ -95,7 +95,7 @@ impl HandleBase {
         if found.is_none() {
             return Ok(None);
         }
-        let master = Master::of(found.cast()?);
+        let master = KvStoreCopier::of(found.cast()?);
         kept.get_or_init(|| master).copy(py).map(Some)
     }
 }

@@ -1,4 +1,4 @@
-"""``ts.array``: sources that are shared and sources that are copied."""
+"""``ts.array``: what is used where it lies, and what is copied."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tessarr.errors import ArgumentError
 
 
 class Interface:
-    """An object with the array interface."""
+    """What tells where its elements are."""
 
     def __init__(self, values: Any) -> None:
         self.values = values
@@ -22,7 +22,7 @@ class Interface:
 
 
 class Convertible:
-    """An object with ``__array__``."""
+    """What NumPy asks for an array."""
 
     def __init__(self, values: Any) -> None:
         self.values = values

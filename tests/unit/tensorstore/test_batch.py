@@ -222,9 +222,9 @@ def test_who_begins_many_is_served_by_threads(tmp_path: Path) -> None:
             assert future.result() == NUMBERS[number, number]
 
     waited()
-    assert calls_of(waited).native.count("read_together") == 0
-    assert calls_of(begun).native.count("read_together") == 8
-    assert calls_of(waited).native.count("read_together") == 0
+    assert calls_of(waited).native.count("start_reads") == 0
+    assert calls_of(begun).native.count("start_reads") == 8
+    assert calls_of(waited).native.count("start_reads") == 0
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Reads of several arrays that start together, with one call of the engine."""
+"""Reads that begin together, of several arrays: by one call of the engine."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
-import tessarr.tensorstore.batch.read_group as together
 from calls import calls_of
+from tessarr import _engine
 from tessarr.errors import ArgumentError, TessarrError
 
 VALUES = np.arange(6 * 40).reshape(6, 40).astype("i4")
@@ -20,15 +20,15 @@ VALUES = np.arange(6 * 40).reshape(6, 40).astype("i4")
 
 @pytest.fixture
 def group_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of reads of each engine call."""
+    """How many reads each call of the engine began."""
     found: list[int] = []
-    real = together.read_together
+    real = _engine.start_reads
 
     def counted(reads: Any, futures: Any, **how: Any) -> Any:
         found.append(len(reads))
         return real(reads, futures, **how)
 
-    monkeypatch.setattr(together, "read_together", counted)
+    monkeypatch.setattr(_engine, "start_reads", counted)
     return found
 
 
@@ -79,7 +79,7 @@ OF_TYPES = {
 @pytest.mark.parametrize("name", VIEWS)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_views_of_one_array(tmp_path: Path, name: str, order: Any, dtype: str) -> None:
-    """Elements go to the output directly or through a buffer; objects, too."""
+    """Elements come to their places at once, or by a buffer; objects, too."""
     values = OF_TYPES[dtype]
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri() + "/"}
     layout = ts.ChunkLayout(chunk_shape=[4, 10])
@@ -99,7 +99,7 @@ def test_views_of_one_array(tmp_path: Path, name: str, order: Any, dtype: str) -
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_layers_of_text(name: str) -> None:
-    """Objects from a buffer go to their positions among those of other layers."""
+    """Objects that are read by a buffer come to their places among those of other layers."""
     values = OF_TYPES["ustring"][:3]
     layers: list[Any] = [ts.array(row, dtype="ustring") for row in values]
     for k in (0, 2):
@@ -128,12 +128,12 @@ def test_layers_are_read_by_one_call(tmp_path: Path, name: str, order: Any) -> N
     calls = Counter(calls_of(read).native)
     np.testing.assert_array_equal(found, expected)
     assert found.flags.c_contiguous or order == "F"
-    assert calls["Seen.read"] == 1, calls
-    assert calls["View.lowered"] == calls["look"] == calls["put"] == 0, calls
+    assert calls["VisibleLayers.read"] == 1, calls
+    assert calls["View.to_selection"] == calls["apply_view"] == calls["put"] == 0, calls
 
 
 def test_layers_of_all_kinds(tmp_path: Path) -> None:
-    """Layers in memory, stored layers, and combinations of them."""
+    """What is in memory, what is stored, and what is made of either."""
     one, two, *_ = rows(tmp_path)
     fields = {"metadata": {"dtype": [["x", "<i4"], ["y", "<f8"]]}, "field": "x"}
     spec = {"driver": "zarr", "kvstore": "memory://", **fields}
@@ -214,7 +214,7 @@ def test_layers_in_batch_start_at_submit(tmp_path: Path) -> None:
         stack = ts.stack(layers, axis=0)
         later = stack.read(batch=batch)
         early = stack[1:, 3].read(batch=batch)
-        np.testing.assert_array_equal(early.result(), VALUES[1:, 3])  # requested before
+        np.testing.assert_array_equal(early.result(), VALUES[1:, 3])  # wanted before
         layers[0][...] = 7
     np.testing.assert_array_equal(later.result(), [np.full(40, 7), *VALUES[1:]])
 

@@ -1,4 +1,4 @@
-"""Creating similar arrays: memos hold for these arrays and for no others."""
+"""Creating arrays that are like others: what is known of these holds, and nothing else."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def _stored(array: ts.TensorStore) -> dict[str, Any]:
 
 
 def _calls(act: Callable[[], object]) -> Counter[str]:
-    act()  # warms caches
+    act()  # what is made once
     return min((calls_of(act).names for _ in range(2)), key=Counter.total)
 
 
 @FORMATS
 def test_similar_arrays_are_garbage_collected(name: str) -> None:
-    """The memos of specs and of metadata hold no reference to an array."""
+    """Neither what recalls specs, nor what follows from metadata."""
     lengths, context = count(100), ts.Context()
 
     def create() -> None:
@@ -65,7 +65,7 @@ def test_similar_arrays_are_garbage_collected(name: str) -> None:
 
 @FORMATS
 def test_properties_outlive_metadata(name: str) -> None:
-    """The properties describe their metadata, also after the last reference is gone."""
+    """It tells of those it was made of, also where nobody has them any more."""
     stores = []
     for shape in ([5, 6], [7, 8]):
         spec = {"driver": name, "kvstore": "memory://", **NEW}
@@ -159,7 +159,7 @@ def test_later_change_of_location_does_not_change_spec() -> None:
 
 @FORMATS
 def test_delete_existing_keeps_the_folder(name: str, tmp_path: Path) -> None:
-    """The old content of the folder is gone, and the folder is the same."""
+    """What was in the folder is gone, and the folder itself is the same."""
     spec = {"driver": name, "kvstore": f"file://{tmp_path}/a/"}
     for length in (3, 4):
         made = ts.open(spec, **NEW, dtype="int8", shape=[length, 2]).result()
@@ -197,7 +197,7 @@ def _views(schema: ts.Schema) -> list[ts.Schema]:
 
 
 def test_fill_values_of_schemas_cannot_be_written_to() -> None:
-    """Views and user values are independent, since schemas are cached."""
+    """Neither those of views, nor what users gave: schemas are recalled."""
     given = np.arange(3, dtype="int32")
     schema = ts.Schema(dtype="int32", shape=[4, 3], fill_value=given)
     given[...] = 9
@@ -213,7 +213,7 @@ def test_fill_values_of_schemas_cannot_be_written_to() -> None:
 
 
 def test_layouts_of_views_are_independent() -> None:
-    """Two users of a memo do not see each other's changes."""
+    """What is found of one is recalled, and neither user of it changes what the other has."""
     store = ts.open("memory://a/|zarr3:", create=True, dtype="int8", shape=[8, 6]).result()
     view, other = store[::2, 1:], store[::4]
     one, same = view.chunk_layout, view.chunk_layout
@@ -226,7 +226,7 @@ def test_layouts_of_views_are_independent() -> None:
 
 @FORMATS
 def test_rank_of_metadata_shape_is_checked(name: str) -> None:
-    """Also if the shape was valid before."""
+    """Also where the shape is known to agree with all else."""
     spec = ts.Spec({"driver": name, "kvstore": "memory://a/", "metadata": {"shape": [4, 6]}})
     with pytest.raises(ValueError, match="rank"):  # more may be inside of elements of format 2
         ts.Spec(spec).update(rank=1)
@@ -256,7 +256,7 @@ def test_documents_with_long_attributes_are_not_cached() -> None:
 
 
 def test_metadata_with_long_attributes_are_not_cached() -> None:
-    """The metadata hold their derived values, and nothing else does."""
+    """What follows from them is kept with them, and nothing else keeps them."""
     size, number = 1 << 18, 16
     spec: dict[str, Any] = {"driver": "zarr3", "kvstore": "memory://a/", **NEW, "dtype": "int8"}
     store = ts.open(spec, shape=[3]).result()
@@ -290,7 +290,7 @@ def test_a_nan_of_any_bits_creates_an_array() -> None:
     odd = np.array([0x7FC00001], "u4").view("f4")[0]
     for name, bits in (("zarr", 0x7FC00000), ("zarr3", 0x7FC00001)):
         spec = {"driver": name, "kvstore": "memory://", **NEW, "dtype": "float32"}
-        for fill in (odd, np.float32(1), odd):  # similar, too
+        for fill in (odd, np.float32(1), odd):  # alike, too
             store = ts.open(spec, fill_value=fill, shape=[3]).result()
         assert store.fill_value is not None
         assert store.fill_value.view("u4") == bits

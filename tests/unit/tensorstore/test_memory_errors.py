@@ -1,4 +1,4 @@
-"""A read that does not fit into memory raises one clear error."""
+"""What is read may be of any size, also of one for which there is no memory: that is one error."""
 
 from __future__ import annotations
 

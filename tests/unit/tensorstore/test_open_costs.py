@@ -1,4 +1,4 @@
-"""The cost of opening in calls and requests, which are the same in every run."""
+"""What opening costs, in calls and requests: these are the same in every run."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LAYOUT, SCHEMA = ts.ChunkLayout(chunk_shape=[100, 100]), ts.Schema(dtype="uint16
 def calls(act: Callable[[], object]) -> Counter[str]:
     """Count the functions of Python that are called, by their names, the better of two times.
 
-    A full cache drops its entries, which can happen in one of these runs.
+    What is recalled is forgotten when there is too much of it, which may be one of these times.
     """
-    act()  # warms caches
+    act()  # what is made once
     return min((calls_of(act).names for _ in range(2)), key=Counter.total)
 
 
@@ -73,7 +73,7 @@ def test_reopen_derives_nothing_again(
 
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])
 def test_uncached_value_is_fresh(name: str, tmp_path: Path) -> None:
-    """A separate context adds one caching store, and sees changes."""
+    """A context of its own takes one store that remembers, and sees what has changed."""
     spec = {"driver": name, "kvstore": f"file://{tmp_path}/"}
     spec["context"] = {"cache_pool": {"total_bytes_limit": 10**6}}
     ts.open(spec, create=True, **WANTED).result()
@@ -87,7 +87,7 @@ def test_uncached_value_is_fresh(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])
 def test_valid_shape_does_not_validate_others(name: str) -> None:
-    """Properties of similar arrays that depend on the shape are checked each time."""
+    """Of arrays that are alike, what depends on the shape is looked at each time."""
     spec = {"driver": name, "kvstore": "memory://a/", "create": True, "delete_existing": True}
 
     def create(*shape: int, **more: Any) -> ts.TensorStore:
@@ -121,7 +121,7 @@ def test_values_with_different_sign_are_not_similar(zero: float) -> None:
 
 
 def test_inner_lengths_are_not_array_lengths() -> None:
-    """Records with inner dimensions are similar only if these are equal."""
+    """Records whose fields have dimensions are alike only in what these are."""
     spec = {"driver": "zarr", "kvstore": "memory://a/", "create": True, "delete_existing": True}
     spec["metadata"] = {"dtype": [["x", "<i2", [3]]]}
     for length in (4, 5):
@@ -140,7 +140,7 @@ def test_an_array_that_is_absent_takes_one_request(name: str) -> None:
 
 
 def test_constraints_are_checked_of_each_array() -> None:
-    """Specs and their derived values are cached; stored documents are read."""
+    """Specs and what was found of them are recalled; what is there is looked at."""
     context = ts.Context()
     spec = {"driver": "zarr3", "kvstore": "memory://a/"}
     new = {"create": True, "delete_existing": True, "context": context}
@@ -172,7 +172,7 @@ def test_update_does_not_change_cached_spec() -> None:
 @pytest.mark.parametrize("stated", [False, True])
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])
 def test_similar_arrays_keep_their_fill_values(name: str, stated: bool) -> None:
-    """For any type of values, and any source of the data type."""
+    """Whatever the kind of the values, and whoever said the data type."""
     kind = {"dtype": "float32"}
     spec = {"driver": name, "kvstore": "memory://a/", "create": True, "delete_existing": True}
     spec.update(kind if stated else {})

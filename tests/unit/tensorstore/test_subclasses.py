@@ -246,8 +246,11 @@ def compare(plain: Any) -> None:
 
 
 def set_again(plain: Any) -> None:
-    _, _, state = plain.__reduce__()
-    plain.__setstate__(state)
+    state = plain.__reduce_ex__(4)[2]
+    if hasattr(plain, "__setstate__"):
+        plain.__setstate__(state)
+    else:
+        plain.__dict__.update(state)
 
 
 LOOKS = [copy.copy, copy.deepcopy, pickle.dumps, repr, compare, begin, set_again]

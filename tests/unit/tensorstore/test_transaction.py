@@ -1,4 +1,4 @@
-"""Transactions of arrays: requests, and the thread that commits."""
+"""Transactions of arrays, how often stores are asked, and who ends them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import tessarr
 import tessarr.tensorstore as ts
-from tessarr._engine import read_together
+from tessarr._engine import start_reads
 from tessarr.errors import ArgumentError, ConflictError
 from tessarr.index_space import Dim, IndexDomain, IndexTransform, lower
 from tessarr.store.wrappers.instrumented import CountingStore
@@ -29,7 +29,7 @@ def count_requests(before: dict[str, int], store: CountingStore) -> dict[str, in
     return {name: after[name] - before[name] for name in after if after[name] != before[name]}
 
 
-# Handles
+# What handles do
 
 
 def _chosen(array: tessarr.Array, key: Any) -> tuple[IndexTransform, Any]:
@@ -54,7 +54,7 @@ def read(transaction: ts.Transaction, array: tessarr.Array, key: Any = ...) -> A
     buffer = np.empty(chosen.buffer_shape, array.dtype)
     future: Any = ts.Future._pending()
     staged = transaction._staging.array(array)
-    read_together([staged._reading(chosen.axes, chosen.out_axes, buffer)], [future])
+    start_reads([staged._prepare_read(chosen.axes, chosen.out_axes, buffer)], [future])
     return chosen.result(future.result(timeout=60))
 
 
@@ -209,7 +209,7 @@ def test_write_order_matches_writes_without_transaction(
 def test_shard_without_codecs_equals_plain_write(
     location: str, order: list[int], dtype: str
 ) -> None:
-    """They are staged as stored, whichever parts were written."""
+    """They are kept as they are stored, in whatever parts they were written."""
     inner = {
         "chunk_shape": [2, 2],
         "codecs": [
@@ -238,7 +238,7 @@ def test_shard_without_codecs_equals_plain_write(
                 inside[part] = ~values[part]
                 inside[part] = values[part]
             keys = alone.kvstore.list().result()
-            # Values that were read stay the same, and can be written again.
+            # What is looked at stays as it is, and can be written again.
             assert [inside.kvstore[key] for key in keys] == [alone.kvstore[key] for key in keys]
             inside[4, 7] = alone[4, 7] = ~values[4, 7]
         assert staged.kvstore.list().result() == keys
@@ -295,7 +295,7 @@ def test_commit_runs_in_calling_thread(main: bool) -> None:
 def test_commit_sync_writes_small_file_inline(
     keys: int, size: int, here: bool, tmp_path: Path
 ) -> None:
-    """A hand-off to another thread would take longer; an asynchronous commit uses it."""
+    """Another thread would take longer to begin; who does not wait leaves it to that."""
     store = ts.KvStore.open(f"file://{tmp_path}/").result()
     for commit, at_once in [
         (ts.Transaction.commit_async, False),
@@ -338,7 +338,7 @@ def test_keys_in_memory_are_staged_and_committed_by_the_engine() -> None:
 
 
 def test_keys_are_staged_during_iteration() -> None:
-    """The iteration holds the transaction, but the engine can add a store of keys in memory."""
+    """Who looks holds the transaction, but the engine adds a store of keys in memory any time."""
     transaction = ts.Transaction(atomic=True)
     first, second = (
         ts.KvStore.open("memory://").result().with_transaction(transaction) for _ in range(2)
@@ -346,7 +346,7 @@ def test_keys_are_staged_during_iteration() -> None:
     first["a"] = b"1"
 
     def stage(_frame: FrameType, event: str, function: Any) -> None:
-        if event == "c_call" and function.__name__ == "changes":
+        if event == "c_call" and function.__name__ == "count_changes":
             sys.setprofile(None)
             second["a"] = b"2"
 

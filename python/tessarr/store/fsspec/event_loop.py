@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
-from tessarr._engine import Latch
+from tessarr._engine import Event
 from tessarr.errors import StoreError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def run_in_loop(
     refusal = find_reentry(loop)
     if refusal is not None:
         raise refusal
-    ended = Latch()
+    ended = Event()
     result: list[T] = []
     failed: list[BaseException] = []
     waits = get_pending(loop)

@@ -85,7 +85,7 @@ class RemoteFiles(Files):
     ) -> None:
         super().__init__(fs, root, missing, concurrency, absent)
         self.server = server
-        self._site = _engine.Site()
+        self._http_site = _engine.HttpSite()
         self._endpoint_after_s = 0.0  # when it is looked for
         self._absent_is_forbidden = False
         has_usual_errors = FileNotFoundError in missing and all(
@@ -96,7 +96,9 @@ class RemoteFiles(Files):
         elif server.find_endpoint is None:
             endpoint = find_web_endpoint(fs, root)
             if endpoint is not None:
-                self._site.place(*endpoint._replace(absent_is_forbidden=_FORBIDDEN in absent))
+                self._http_site.set_location(
+                    *endpoint._replace(absent_is_forbidden=_FORBIDDEN in absent)
+                )
 
     @raises_store_errors("read", *ABSENT)
     def get(self, key: str) -> bytes | None:
@@ -124,11 +126,11 @@ class RemoteFiles(Files):
         """Open a file, by some of its bytes, which it may not have."""
         return run_in_loop(self._fs.loop, self._part, key, offset, count)
 
-    def _reentry(self) -> Exception | None:
+    def _reentry_error(self) -> Exception | None:
         """Return why this thread must not wait, if it must not."""
         return find_reentry(self._fs.loop)
 
-    def _answer(self, take: Callable[[], list[Any]]) -> None:
+    def _serve_requests(self, take: Callable[[], list[Any]]) -> None:
         """Have the event loop open files, each of which is told what was opened."""
         loop = self._fs.loop
 
@@ -155,7 +157,7 @@ class RemoteFiles(Files):
                 count = _FIRST_BYTES if request.method == "open_value" else request.count
                 opened = await self._fetch_head(request.key, count)
         except (KeyError, FileNotFoundError):  # as of every store, whatever else says so here
-            self._start_requests(loop, request.tell(None))
+            self._start_requests(loop, request.complete(None))
         except CancelledError:
             self._start_requests(loop, request.fail(build_closed_error()))
         except Exception as error:  # noqa: BLE001 (told to who waits)
@@ -163,7 +165,7 @@ class RemoteFiles(Files):
         except BaseException as error:  # noqa: BLE001 (told to who waits)
             self._start_requests(loop, request.fail(error))
         else:
-            self._start_requests(loop, request.tell(opened))
+            self._start_requests(loop, request.complete(opened))
         finally:
             get_pending(loop).pop(fail, None)
 
@@ -210,7 +212,7 @@ class RemoteFiles(Files):
                     absent_is_forbidden=self._absent_is_forbidden,
                     ignores_listings=self.prepare is not None,
                 )
-            is_used = endpoint and self._site.place(*endpoint)
+            is_used = endpoint and self._http_site.set_location(*endpoint)
         except Exception:  # noqa: BLE001 (what is read comes without it, too)
             self._suspend_endpoint()
             return
@@ -219,22 +221,22 @@ class RemoteFiles(Files):
 
     def _suspend_endpoint(self) -> None:
         """Have the file system alone ask for a while."""
-        self._site.leave()
+        self._http_site.clear()
         self._endpoint_after_s = monotonic() + _PAUSE_S
 
     async def _note_forbidden(self) -> None:
         """Have the engine know that what is not there is forbidden, also to the file system."""
         if not self._absent_is_forbidden:
             self._absent_is_forbidden = True
-            self._site.leave()
+            self._http_site.clear()
             if self._endpoint_after_s < inf:
                 self._endpoint_after_s = 0.0
         await self._find_endpoint()
 
     def _may_find_endpoint(self) -> bool:
-        return not self._site.is_placed() and monotonic() >= self._endpoint_after_s
+        return not self._http_site.is_active() and monotonic() >= self._endpoint_after_s
 
-    def _refused(self, key: str, *response: Any) -> Exception | None:
+    def _http_error(self, key: str, *response: Any) -> Exception | None:
         """Return the error for what a server refused, as `ErrorResponse` tells it.
 
         None: the file system is to be asked, which knows what is to be done then.
@@ -251,20 +253,20 @@ class RemoteFiles(Files):
             return self._error(_ACTIONS.get(refusal.method, "write"), error, key)
         return None
 
-    def _late(self, key: str) -> Exception | None:
+    def _timeout_error(self, key: str) -> Exception | None:
         """Return the error for a server that has not answered in time; None: as above."""
         if not self._sends_once():
             self._suspend_endpoint()  # the file system may know a way on which it answers
             return None
         return self._error("read", build_timeout_error(), key)
 
-    def _lost(self, key: str) -> Exception | None:
+    def _lost_response_error(self, key: str) -> Exception | None:
         """Return the error for a change whose answer was lost; None: as above."""
         if not self._sends_once():
             return None
         return self._error("write", ConnectionError("the response to a change was lost"), key)
 
-    def _stored(self, key: str) -> None:
+    def _on_stored(self, key: str) -> None:
         """Have the file system forget what it knew of a file, and of its folder."""
         self._fs.invalidate_cache(self._to_path(key))
 

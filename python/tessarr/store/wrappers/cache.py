@@ -117,7 +117,7 @@ class PooledCacheStore(WrapperStore):
         others = combined = first
         if metadata is not data or metadata_since != data_since:
             others = store if data is None else data.store(store, since=data_since)
-            combined = _engine.SplitStore(first, others, of_one=True)
+            combined = _engine.SplitStore(first, others, single_node=True)
         pooled = cls._build({"store": store}, combined)
         pooled._pools, pooled._data_since = (metadata, data), data_since
         return pooled

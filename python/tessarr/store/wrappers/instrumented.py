@@ -74,7 +74,7 @@ class LatencyStore(WrapperStore):
             "bytes_per_s": bytes_per_s,
             "concurrency": concurrency,
         }
-        engine = _engine.delayed(opened, read_s, write_s, bytes_per_s, concurrency)
+        engine = _engine.delay_store(opened, read_s, write_s, bytes_per_s, concurrency)
         return cls._build({"store": opened, **options}, engine)
 
 
@@ -114,7 +114,7 @@ class LoggingStore(WrapperStore):
         opened = open_wrapped_store(store)
         arguments = {"store": opened, "log_level": log_level, "log_handler": log_handler}
         return cls._build(
-            arguments, _engine.watched(opened, _RequestLogger(log_level, log_handler))
+            arguments, _engine.observe_store(opened, _RequestLogger(log_level, log_handler))
         )
 
 

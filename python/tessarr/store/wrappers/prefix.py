@@ -47,7 +47,7 @@ class PrefixStore(WrapperStore):
     def __new__(cls, store: StoreLike, prefix: str) -> Self:
         opened, path = open_store(store)
         whole = normalize_path(join(path, prefix))
-        engine = _engine.prefixed(opened, f"{whole}/" if whole else "")
+        engine = _engine.prefix_store(opened, f"{whole}/" if whole else "")
         return cls._build({"store": opened, "prefix": whole}, engine)
 
 

@@ -35,7 +35,7 @@ class ReadOnlyStore(WrapperStore):
 
     def __new__(cls, store: StoreLike) -> Self:
         opened = open_wrapped_store(store)
-        return cls._build({"store": opened}, _engine.guarded(opened))
+        return cls._build({"store": opened}, _engine.guard_store(opened))
 
 
 set_public_module("tessarr.stores", ReadOnlyStore)

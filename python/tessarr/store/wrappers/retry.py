@@ -69,7 +69,7 @@ class RetryingStore(WrapperStore):
             "first_delay_s": first_delay_s,
             "max_delay_s": max_delay_s,
         }
-        engine = _engine.retrying(opened, max_retries, first_delay_s, max_delay_s, cls._classify)
+        engine = _engine.retry_store(opened, max_retries, first_delay_s, max_delay_s, cls._classify)
         return cls._build(arguments, engine)
 
 

@@ -11,7 +11,7 @@ from tessarr.format.storage_transformer import IgnoredTransformer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tessarr._engine import Store, Value
+    from tessarr._engine import Store, ValueReader
     from tessarr.format.storage_transformer import ChunkStore, StorageTransformer
 
 __all__ = ["get_chunk_store"]
@@ -77,7 +77,7 @@ class _ChunkKeys:
     def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
         return self._store.replace(self._to_full_key(key), data, expected)
 
-    def open_value(self, key: str) -> Value | None:
+    def open_value(self, key: str) -> ValueReader | None:
         return self._store.open_value(self._to_full_key(key))
 
     def _to_full_key(self, key: str) -> str:

@@ -27,7 +27,7 @@ __all__ = ["File", "ObjectFile", "PathFile", "ReadFile", "get_stamp"]
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from tessarr._engine import Value
+    from tessarr._engine import ValueReader
 
 _ATTEMPTS: Final = 100
 _CREATING: Final = ("w", "x", "w-")
@@ -299,7 +299,7 @@ class ObjectFile:
 class ReadFile:
     """A value of another store, to be read."""
 
-    def __init__(self, value: Value, name: str) -> None:
+    def __init__(self, value: ValueReader, name: str) -> None:
         self._value = value
         self._name = name
 

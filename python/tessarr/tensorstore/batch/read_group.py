@@ -5,13 +5,13 @@ from __future__ import annotations
 from _thread import allocate_lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tessarr._engine import read_together
+from tessarr import _engine
 from tessarr.errors import ArgumentError
 from tessarr.store.wrappers.staged import StagedStore
 from tessarr.tensorstore.future.future import PENDING, Future
 
 if TYPE_CHECKING:
-    from tessarr._engine import Reading
+    from tessarr._engine import PreparedRead
     from tessarr.array import Array
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ReadGroup", "Reads", "start_read", "start_reads", "submitted_error"]
 
-_Read: TypeAlias = "tuple[Reading, Array, ArrayMeta, Store]"
+_Read: TypeAlias = "tuple[PreparedRead, Array, ArrayMeta, Store]"
 
 Reads: TypeAlias = "dict[Future[Any], _Read]"
 """Reads by their futures: of which array, with which metadata, and where that is, below caches."""
@@ -42,7 +42,7 @@ class ReadGroup:
         self._lock = allocate_lock()
         self._reads: Reads | None = {}  # None: they were submitted
 
-    def read(self, read: Reading, array: Array, place: Store) -> Future[Any]:
+    def read(self, read: PreparedRead, array: Array, place: Store) -> Future[Any]:
         """Return the future of a read of an array, whose store stands before a place, or is it."""
         future: Future[Any] = Future._pending()
         future._begin = self._begin_for
@@ -74,14 +74,14 @@ class ReadGroup:
             start_reads({future: read})
 
 
-def start_read(read: Reading, *, soon: bool) -> Future[Any]:
+def start_read(read: PreparedRead, *, soon: bool) -> Future[Any]:
     """Return the future of a read that begins now, by itself.
 
     A small one may begin `soon`: together with those of the same array that are begun before a
     thread comes to it.
     """
     future: Future[Any] = Future._pending()
-    future._work = read_together([read], [future], soon=soon).help
+    future._work = _engine.start_reads([read], [future], coalesce=soon).help
     return future
 
 
@@ -93,7 +93,7 @@ def start_reads(reads: Reads, sharing: SharedReads | None = None) -> None:
     found, places = [reads[future] for future in wanted], None
     if sharing is not None and (sharing.expects or not _is_one_read(found)):
         places = [sharing.of(array._store, place) for _, array, _, place in found]
-    reading = read_together([one[0] for one in found], wanted, places=places)
+    reading = _engine.start_reads([one[0] for one in found], wanted, locations=places)
     for future in wanted:
         future._begin, future._work = None, reading.help
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tessarr._engine import SharedStore
+from tessarr._engine import CoalescingStore
 from tessarr.store import MemoryStore
 from tessarr.store.wrappers.cache import PooledCacheStore
 
@@ -53,27 +53,27 @@ class SharedReads:
 
     def __init__(self, expected: Iterable[ExpectedRead] = ()) -> None:
         self.began_s = time.time()
-        self._stores: dict[Hashable, SharedStore] = {}
-        self._found: dict[int, tuple[Store, tuple[Store, SharedStore] | None]] = {}
+        self._stores: dict[Hashable, CoalescingStore] = {}
+        self._found: dict[int, tuple[Store, tuple[Store, CoalescingStore] | None]] = {}
         for place, key, span in expected:
             shared = self._shared(place)
             if shared is not None:
                 shared.expect(key, span)
 
-    def _shared(self, place: Store) -> SharedStore | None:
+    def _shared(self, place: Store) -> CoalescingStore | None:
         """Return what stands for a place; None: nothing is fetched there."""
         if type(place) is PooledCacheStore:
             place = place.base_store
         if type(place) is MemoryStore:
             return None
-        return self._stores.setdefault(place, SharedStore(place))
+        return self._stores.setdefault(place, CoalescingStore(place))
 
     @property
     def expects(self) -> bool:
         """Whether anything is read that others may read, too."""
         return bool(self._stores)
 
-    def of(self, store: Store, place: Store) -> tuple[Store, SharedStore] | None:
+    def of(self, store: Store, place: Store) -> tuple[Store, CoalescingStore] | None:
         """Return the store behind `store` that is this place, and what stands for it."""
         found = self._found.get(id(store))
         if found is None:  # it is kept, so that no other one gets its number
@@ -85,7 +85,7 @@ class SharedReads:
     def through(self, store: Store, place: Store) -> Store:
         """Return a store that asks what stands for a place where `store` would ask that."""
         found = self.of(store, place) if self._stores else None
-        return store if found is None else found[1].through(store, found[0])
+        return store if found is None else found[1].substitute(store, found[0])
 
 
 def _find_inner_store(store: Store, place: Store) -> Store:

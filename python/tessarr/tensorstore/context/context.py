@@ -7,10 +7,10 @@ from threading import RLock
 from types import EllipsisType
 from typing import Any, Final, TypeAlias
 
-from tessarr._safe_repr import safe_repr, truncate
+from tessarr._safe_repr import cut, safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.resources import KINDS, Kind, kind_of
-from tessarr.tensorstore.json.format_json import shown
+from tessarr.tensorstore.json.format_json import format_repr
 from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.object_members import as_json, expected_error
 from tessarr.tensorstore.json.parse import copy_json
@@ -76,7 +76,7 @@ class Resource:
         return self._value
 
     def __repr__(self) -> str:
-        return shown("Context.Resource", self._json)
+        return format_repr("Context.Resource", self._json)
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self._kind.name, self._json, self._key
@@ -145,7 +145,7 @@ class ContextSpec:
         return found
 
     def __repr__(self) -> str:
-        return shown("Context.Spec", self.to_json())
+        return format_repr("Context.Spec", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return reduce_object(self, ContextSpec, self.to_json())
@@ -301,7 +301,7 @@ class Context:
             context = context._parent
         # The parent may have the same name, for something else.
         if (context, key) in way:
-            names = truncate(" -> ".join(as_json(name) for _, name in (*way, (context, key))))
+            names = cut(" -> ".join(as_json(name) for _, name in (*way, (context, key))))
             raise ArgumentError(f"Context resource reference cycle: {names}")
         value = context._spec._items[key]
         if isinstance(value, str):

@@ -68,7 +68,7 @@ class CachedDocument:
     @property
     def expected(self) -> ExpectedRead:
         """The read that `read` sends."""
-        return ExpectedRead(self.kvstore._place.store, self.kvstore._key(""))
+        return ExpectedRead(self.kvstore._location.store, self.kvstore._key(""))
 
     def is_known(self, since: float) -> bool:
         """Return whether the cached content is fresh."""

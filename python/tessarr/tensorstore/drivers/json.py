@@ -96,7 +96,7 @@ class JsonDriver(Driver):
 
     def storage_ids(self) -> frozenset[Any]:
         """Return the location of the document."""
-        return frozenset([("json", self._place._place.store, self._place._key(""))])
+        return frozenset([("json", self._place._location.store, self._place._key(""))])
 
     @property
     def _label(self) -> str:

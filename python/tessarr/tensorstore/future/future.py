@@ -147,7 +147,7 @@ class Future(Generic[T]):
         if raised is not None:
             raise raised
 
-    def _told(self, result: Any, error: BaseException | None) -> None:
+    def _set_outcome(self, result: Any, error: BaseException | None) -> None:
         """End with a result, or an error (called by the engine; again, if a signal came)."""
         if error is None:
             self._finish(DONE, result)

@@ -26,16 +26,20 @@ from tessarr.tensorstore.handle.align import broadcast_values
 from tessarr.tensorstore.handle.copy_elements import start_copy
 from tessarr.tensorstore.handle.properties import HandleProperties, StorageStatistics
 from tessarr.tensorstore.handle.source_values import convert_source
-from tessarr.tensorstore.json.format_json import shown
+from tessarr.tensorstore.json.format_json import format_repr
 from tessarr.tensorstore.json.keywords import with_signature
-from tessarr.tensorstore.json.parse import as_flag, check_class
+from tessarr.tensorstore.json.parse import as_bool, check_class
 from tessarr.tensorstore.ndarray_views import allocation_error, empty
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.domain_bounds import mark_explicit, propagate_bounds
 from tessarr.tensorstore.spec.driver_spec import OpenKeywords, OpenRequest, driver_spec
 from tessarr.tensorstore.spec.serialize import pickled_json, told
 from tessarr.tensorstore.spec.spec import Spec
-from tessarr.tensorstore.transaction.transaction import Transaction, rebound, run_in_transaction
+from tessarr.tensorstore.transaction.transaction import (
+    Transaction,
+    replace_transaction,
+    run_in_transaction,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,7 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["TensorStore", "build_handle"]
 
 
-_new_handle: Final = HandleProperties._made
+_new_handle: Final = HandleProperties._create
 _new_spec: Final = Spec._of  # cached: binding a class method is slow
 
 
@@ -88,11 +92,11 @@ class TensorStore(HandleProperties):
         if len(pickled) != _PICKLED_COUNT:
             raise TypeError("call open to get a TensorStore")
         json, context, mode, *plain = pickled
-        return _reopen(Spec(json), context, IndexTransform._of_view(View.restored(*plain)), mode)
+        return _reopen(Spec(json), context, IndexTransform._of_view(View.from_state(*plain)), mode)
 
     # Indexing
 
-    def _after(self, view: View) -> TensorStore:
+    def _with_view(self, view: View) -> TensorStore:
         return build_handle(self._driver, view, self._mode, self._transaction)
 
     def __setitem__(self, key: Any, source: Any) -> None:
@@ -393,7 +397,7 @@ class TensorStore(HandleProperties):
         """
         scope = self._scope(batch)
         start_operation = partial(self._driver.resolve, scope)
-        fix = as_flag(fix_resizable_bounds, "fix_resizable_bounds")
+        fix = as_bool(fix_resizable_bounds, "fix_resizable_bounds")
         future = run_in_transaction(self._transaction, start_operation)
         return convert_result(
             future, partial(self._with_explicit_bounds, scope) if fix else self._with_bounds_of
@@ -461,10 +465,10 @@ class TensorStore(HandleProperties):
         ArgumentError('FAILED_PRECONDITION: dimension 0 would be resized from 4 to 2, ...')
         """
         bounds = _read_bounds(inclusive_min), _read_bounds(exclusive_max)
-        metadata_only = as_flag(resize_metadata_only, "resize_metadata_only")
-        tied = as_flag(resize_tied_bounds, "resize_tied_bounds")
-        expands = as_flag(expand_only, "expand_only")
-        shrinks = as_flag(shrink_only, "shrink_only")
+        metadata_only = as_bool(resize_metadata_only, "resize_metadata_only")
+        tied = as_bool(resize_tied_bounds, "resize_tied_bounds")
+        expands = as_bool(expand_only, "expand_only")
+        shrinks = as_bool(shrink_only, "shrink_only")
         try:
             for side in bounds:
                 if side is not None and len(side) != self.rank:
@@ -473,7 +477,7 @@ class TensorStore(HandleProperties):
                 raise ReadOnlyError("the handle was opened for reading only: it cannot resize")
             if not self._driver.resizable:
                 raise UnsupportedError(f"driver {self._driver.name!r} cannot resize")
-            lower, upper, within = self._as_view().moved(*bounds, tied)
+            lower, upper, within = self._as_view().base_resizes(*bounds, tied)
         except TessarrError as error:
             return failed(error)
         request = ResizeRequest(lower, upper, metadata_only, expands, shrinks, within, tied)
@@ -514,8 +518,8 @@ class TensorStore(HandleProperties):
         start_operation = partial(
             self._driver.storage_statistics,
             self._view,
-            not_stored=as_flag(query_not_stored, "query_not_stored"),
-            fully_stored=as_flag(query_fully_stored, "query_fully_stored"),
+            not_stored=as_bool(query_not_stored, "query_not_stored"),
+            fully_stored=as_bool(query_fully_stored, "query_fully_stored"),
             scope=self._scope(None),
         )
         return convert_result(
@@ -590,9 +594,9 @@ class TensorStore(HandleProperties):
         OpenMode(create=True)
         """
         self._check_open()
-        retains = as_flag(retain_context, "retain_context")
-        unbinds = as_flag(unbind_context, "unbind_context")
-        minimal = as_flag(minimal_spec, "minimal_spec")
+        retains = as_bool(retain_context, "retain_context")
+        unbinds = as_bool(unbind_context, "unbind_context")
+        minimal = as_bool(minimal_spec, "minimal_spec")
         spec = self._spec(minimal=minimal, bound=retains or unbinds)
         if keywords:
             spec.update(**keywords)
@@ -608,7 +612,7 @@ class TensorStore(HandleProperties):
 
     def __repr__(self) -> str:
         try:
-            return shown("TensorStore", told(self._spec()))
+            return format_repr("TensorStore", told(self._spec()))
         # another array has replaced this one, or functions have no JSON
         except (ArgumentError, UnsupportedError):
             return "TensorStore(...)"
@@ -616,7 +620,7 @@ class TensorStore(HandleProperties):
     def __reduce__(self) -> tuple[Any, ...]:
         self._check_no_transaction()
         spec, view = self._reopening_spec()
-        return TensorStore, (*pickled_json(spec), self._mode, *view._as_view().plain())
+        return TensorStore, (*pickled_json(spec), self._mode, *view._as_view().to_state())
 
     def _check_no_transaction(self) -> None:
         if self._transaction is not None:
@@ -646,7 +650,7 @@ class TensorStore(HandleProperties):
         >>> store.read().result()
         array([0, 9, 0], dtype=int8)
         """
-        scope = rebound(self._transaction, transaction)
+        scope = replace_transaction(self._transaction, transaction)
         return build_handle(self._driver, self._view, self._mode, scope)
 
     def _in_scope(self, scope: OperationScope) -> TensorStore:

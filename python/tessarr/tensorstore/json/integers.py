@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tessarr._engine import too_large_in
-from tessarr._safe_repr import safe_repr, truncate
+from tessarr._engine import find_large_int
+from tessarr._safe_repr import cut, safe_repr
 from tessarr.errors import TooLargeError
 
 __all__ = ["check_integers"]
@@ -19,7 +19,7 @@ def check_integers(json: Any) -> None:
     TooLargeError
         If it has one.
     """
-    integer = too_large_in(json)
+    integer = find_large_int(json)
     if integer is not None:
         path = _find_path(json, integer)
         message = f"Expected integers of at most 64 bits, but received: {safe_repr(integer)}"
@@ -36,7 +36,7 @@ def _find_path(json: Any, value: Any) -> str:
             while names is not None:
                 name, names = names
                 path.append(str(name))
-            return truncate("".join(f"/{name}" for name in reversed(path)))
+            return cut("".join(f"/{name}" for name in reversed(path)))
         if isinstance(current, dict):
             left += [(item, (name, names)) for name, item in current.items()]
         elif isinstance(current, list | tuple):

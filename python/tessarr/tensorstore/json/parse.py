@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from tessarr._engine import as_flag
-from tessarr._safe_repr import safe_repr, truncate
+from tessarr._engine import as_bool
+from tessarr._safe_repr import cut, safe_repr
 from tessarr.errors import ArgumentError, NotJSONError, TooLargeError
 from tessarr.format.json import MAX_DEPTH
 from tessarr.format.validation import Problems
@@ -19,7 +19,7 @@ from tessarr.tensorstore.json.object_members import convert_to_json, error_class
 from tessarr.tensorstore.json.object_members import text as read_text
 
 __all__ = [
-    "as_flag",
+    "as_bool",
     "as_float",
     "as_integer",
     "boolean",
@@ -81,7 +81,7 @@ def check_known(keywords: Mapping[str, Any], known: Mapping[str, Any]) -> None:
 
 def join_names(names: Iterable[str]) -> str:
     """Return names as a message shows them."""
-    return truncate(", ".join(map(safe_repr, sorted(names))))
+    return cut(", ".join(map(safe_repr, sorted(names))))
 
 
 def drop_absent(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from tessarr.tensorstore.json.object_members import (
     text,
 )
 from tessarr.tensorstore.kvstore.kvstore_driver import BaseMembers, Driver, missing_member
-from tessarr.tensorstore.kvstore.values import Place
+from tessarr.tensorstore.kvstore.values import StoreLocation
 
 if TYPE_CHECKING:
     import builtins
@@ -116,7 +116,7 @@ _SURROGATES, _BEHIND = 0xD800, 0xE000  # numbers that are no characters
 class Layer(NamedTuple):
     """A place, and which of the keys it has."""
 
-    place: Place
+    place: StoreLocation
     keys: Keys
     strip: str  # what its own keys lack
 
@@ -267,13 +267,13 @@ def _settle_layers(
 
 
 def _open_stack(
-    _: References, given: Mapping[str, Any], bases: tuple[Place, ...], __: str
-) -> Place:
+    _: References, given: Mapping[str, Any], bases: tuple[StoreLocation, ...], __: str
+) -> StoreLocation:
     settled, places = _settle_layers(given, bases)
     keys = map(Keys.of, settled["layers"])
     layers = (Layer(place, own, own.stripped) for own, place in zip(keys, places, strict=True))
     # Which keys there are is for the layers to say.
-    return Place(ForeignStore(_StackedStore(tuple(layers)), any_keys=True))
+    return StoreLocation(ForeignStore(_StackedStore(tuple(layers)), any_keys=True))
 
 
 KVSTACK: Final = Driver(

@@ -17,8 +17,8 @@ from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.context.references import Naming
 from tessarr.tensorstore.future.future import Future, T, failed, finished
 from tessarr.tensorstore.future.spawn import spawn
-from tessarr.tensorstore.json.format_json import shown
-from tessarr.tensorstore.json.parse import as_flag, as_float, check_class
+from tessarr.tensorstore.json.format_json import format_repr
+from tessarr.tensorstore.json.parse import as_bool, as_float, check_class
 from tessarr.tensorstore.kvstore import kvstore_spec as specs
 from tessarr.tensorstore.kvstore import values
 from tessarr.tensorstore.kvstore.kvstore_spec import Spec
@@ -255,8 +255,8 @@ class KvStore(KvStoreBase):
         KvStore.Spec({'driver': 'memory', 'path': 'data/'})
         """
         own = self._own()
-        retains = as_flag(retain_context, "retain_context")
-        if as_flag(unbind_context, "unbind_context"):
+        retains = as_bool(retain_context, "retain_context")
+        if as_bool(unbind_context, "unbind_context"):
             return own._unbound()
         return own if retains else own._stripped()
 
@@ -281,22 +281,22 @@ class KvStore(KvStoreBase):
         naming = Naming()
         own = self._own()
         own._see(naming)
-        return shown("KvStore", own._whole(naming))
+        return format_repr("KvStore", own._whole(naming))
 
     # Where it is
 
-    def _staged(self, key: str, writes: bool) -> Store:
+    def _staging_store(self, key: str, writes: bool) -> Store:
         """Return the store that stages changes of a key."""
         assert self._transaction is not None
-        return self._transaction._staging.key(self._place.store, key, writes=writes)
+        return self._transaction._staging.key(self._location.store, key, writes=writes)
 
-    def _staged_range(self, start: str, first: bytes, last: bytes, writes: bool) -> Store:
+    def _staging_range(self, start: str, first: bytes, last: bytes, writes: bool) -> Store:
         """Return the same for keys that begin with a text, from one on and before another."""
         assert self._transaction is not None
         end = last or KeyRange._below(start).exclusive_max
-        return self._transaction._staging.keys(self._place.store, first, end, writes=writes)
+        return self._transaction._staging.keys(self._location.store, first, end, writes=writes)
 
-    def _refused(self, what: str) -> UnsupportedError:
+    def _unsupported(self, what: str) -> UnsupportedError:
         """Return the error of what cannot be done as keys can only be read."""
         return UnsupportedError(f"keys of {self._spec._driver.name} cannot be {what}")
 
@@ -342,7 +342,7 @@ class KvStore(KvStoreBase):
             return run_in_transaction(
                 self._transaction, partial(spawn, self._found, store, full, known, span)
             )
-        place = self._place.store
+        place = self._location.store
 
         def begin(_: ReadGroup, sharing: SharedReads) -> Future[ReadResult]:
             return spawn(self._found, sharing.through(store, place), full, known, span)
@@ -354,22 +354,22 @@ class KvStore(KvStoreBase):
         self, key: str, known: bytes | None = None, sharing: SharedReads | None = None
     ) -> ReadResult:
         """Return what a key has, for others than users: a conflict is their affair."""
-        full, place = self._key(key), self._place.store
+        full, place = self._key(key), self._location.store
         store = self._store(full)
         if sharing is not None:
             store = sharing.through(store, place)
-        found: ReadResult = store.read_stamped(full, known, None)
+        found: ReadResult = store.read_versioned(full, known, None)
         return found
 
     def _found(self, store: Any, *wish: Any) -> Any:
         """Return what a key has in a store, or what reads it later."""
         try:
-            return store.read_stamped(*wish)
+            return store.read_versioned(*wish)
         except ConflictError as error:
-            self._lost(error)
+            self._raise_conflict(error)
             raise
 
-    def _lost(self, error: ConflictError) -> None:
+    def _raise_conflict(self, error: ConflictError) -> None:
         """Give the transaction up, in which a key is not what it was when it was read before."""
         if self._transaction is not None:
             self._transaction._abort_with(error)
@@ -406,7 +406,7 @@ class KvStore(KvStoreBase):
         strip = index(strip_prefix_length)
         if not 0 <= strip < 2**64:
             raise TypeError(f"strip_prefix_length: {strip} is no number of bytes")
-        return self._do(self._listed, _ends_of(range), strip)
+        return self._do(self._list_range, _ends_of(range), strip)
 
     # Writing
 
@@ -419,7 +419,7 @@ class KvStore(KvStoreBase):
             if known is not None and self._transaction is not None:
                 return self._do(self._write_staged, full, data, known, whole=True)
             store = self._store(full, True)
-            write = store.write_stamped
+            write = store.write_versioned
             if most == inf or (len(data or b"") <= most and is_fast_to_write(store)):
                 return finished(write(full, data, known))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
@@ -432,14 +432,14 @@ class KvStore(KvStoreBase):
         self, key: str, data: bytes | None, known: bytes
     ) -> TimestampedStorageGeneration:
         """Stage a write on a condition, which decides about the whole transaction."""
-        if self._place.only_reads:
-            raise self._refused("written")
+        if self._location.read_only:
+            raise self._unsupported("written")
         assert self._transaction is not None
-        staging, store = self._transaction._staging, self._place.store
+        staging, store = self._transaction._staging, self._location.store
         made: TimestampedStorageGeneration = staging.write(store, key, data, known)
         return made
 
-    def _clear(self, chosen: _Ends) -> Future[None]:
+    def _start_delete_range(self, chosen: _Ends) -> Future[None]:
         """Begin to remove the keys in a range."""
         return self._do(self._delete, chosen, whole=True)
 
@@ -489,14 +489,14 @@ class KvStore(KvStoreBase):
 
     def _copy_to(self, target: KvStore, chosen: _Ends) -> None:
         source, begin, *_ = self._range(chosen)
-        for key in map(bytes.decode, self._listed(chosen, 0)):
+        for key in map(bytes.decode, self._list_range(chosen, 0)):
             found = self._found(source, begin + key)
             if found.state == "value":
                 target[key] = found.value
 
     def _change(self, key: str, change: Change) -> None:
         """Replace a value by what a function makes of the one that is there."""
-        store, full = self._place.store, self._key(key)
+        store, full = self._location.store, self._key(key)
         if self._transaction is not None:
             self._transaction._staging.change(store, full, change)
             return

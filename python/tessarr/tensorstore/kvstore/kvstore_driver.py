@@ -12,7 +12,7 @@ from tessarr.tensorstore.json.object_members import expected_error, read_members
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.context.references import References
-    from tessarr.tensorstore.kvstore.values import Place
+    from tessarr.tensorstore.kvstore.values import StoreLocation
 
 __all__ = [
     "BaseMembers",
@@ -72,7 +72,7 @@ class Driver:
     """
 
     name: str
-    open: Callable[[References, Mapping[str, Any], tuple[Place, ...], str], Place]
+    open: Callable[[References, Mapping[str, Any], tuple[StoreLocation, ...], str], StoreLocation]
     members: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)

@@ -9,15 +9,15 @@ from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.store import Store
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.context.references import Naming, References
-from tessarr.tensorstore.json.format_json import shown
+from tessarr.tensorstore.json.format_json import format_repr
 from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.object_members import expected_error, member_error
-from tessarr.tensorstore.json.parse import as_flag, check_class, text
+from tessarr.tensorstore.json.parse import as_bool, check_class, text
 from tessarr.tensorstore.kvstore.driver_registry import driver_of
 from tessarr.tensorstore.kvstore.kvstore_driver import Driver, missing_member
 from tessarr.tensorstore.kvstore.kvstore_url import parse_url
 from tessarr.tensorstore.kvstore.logging import log_requests
-from tessarr.tensorstore.kvstore.values import Place, joined, text_of
+from tessarr.tensorstore.kvstore.values import StoreLocation, as_text, join_path
 
 __all__ = ["Spec", "describe_place"]
 
@@ -168,7 +168,7 @@ class Spec:
     def __repr__(self) -> str:
         naming = Naming(bound=True)
         self._see(naming)
-        return shown("KvStore.Spec", self._whole(naming))
+        return format_repr("KvStore.Spec", self._whole(naming))
 
     def __reduce__(self) -> tuple[Any, ...]:
         naming = Naming(brief=True)
@@ -200,7 +200,7 @@ class Spec:
 
     @path.setter
     def path(self, path: str | bytes) -> None:
-        self._path = text_of(path)
+        self._path = as_text(path)
 
     @property
     def base(self) -> Spec | None:
@@ -234,12 +234,12 @@ class Spec:
 
     def __add__(self, suffix: str | bytes) -> Spec:
         made = self.copy()
-        made.path = self._path + text_of(suffix)
+        made.path = self._path + as_text(suffix)
         return made
 
     def __truediv__(self, component: str | bytes) -> Spec:
         made = self.copy()
-        made.path = joined(self._path, text_of(component))
+        made.path = join_path(self._path, as_text(component))
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -285,9 +285,9 @@ class Spec:
         """
         check_class(context, Context, "context")
         changed = self
-        if as_flag(unbind_context, "unbind_context"):
+        if as_bool(unbind_context, "unbind_context"):
             changed = changed._unbound()
-        if as_flag(strip_context, "strip_context"):
+        if as_bool(strip_context, "strip_context"):
             changed = changed._stripped()
         if context is not None:
             changed = changed._bound(context)
@@ -331,15 +331,15 @@ class Spec:
         made._given = given
         return made
 
-    def _open(self) -> Place:
+    def _open(self) -> StoreLocation:
         """Return the place of keys; the resources have to be bound."""
         bases = tuple([base._below() for base in self._bases]) if self._bases else ()
         place = self._driver.open(self._references, self._given, bases, self._path)
         return log_requests(place, self._driver.name)
 
-    def _below(self) -> Place:
+    def _below(self) -> StoreLocation:
         """Return the place for one that stands on this: its path belongs to the place."""
-        return self._open().below(self._path)
+        return self._open().with_prefix(self._path)
 
 
 def describe_place(place: Any) -> str:

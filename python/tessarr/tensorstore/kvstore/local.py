@@ -14,7 +14,7 @@ from tessarr.tensorstore.json.durations import parse_seconds
 from tessarr.tensorstore.json.object_members import boolean
 from tessarr.tensorstore.kvstore.kvstore_driver import Driver, quote_path
 from tessarr.tensorstore.kvstore.limits import limit_concurrency, retry_requests
-from tessarr.tensorstore.kvstore.values import Place
+from tessarr.tensorstore.kvstore.values import StoreLocation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,13 +52,13 @@ def _file_path(path: str) -> str:
     return path
 
 
-def _open_file(resources: References, _: Any, __: Any, path: str) -> Place:
+def _open_file(resources: References, _: Any, __: Any, path: str) -> StoreLocation:
     return _in_files(path) if resources.plain else _in_files(path, _files(resources))
 
 
-def _in_files(path: str, files: Store | None = None) -> Place:
+def _in_files(path: str, files: Store | None = None) -> StoreLocation:
     here = "" if path.startswith("/") else f"{Path.cwd().as_posix().rstrip('/')}/"
-    return Place(_root() if files is None else files, here, rooted=True)
+    return StoreLocation(_root() if files is None else files, here, strip_slash=True)
 
 
 @cache
@@ -110,12 +110,12 @@ FILE: Final = Driver(
 # Memory
 
 
-def _open_memory(resources: References, *_: Any) -> Place:
-    return Place(resources.resource("memory_key_value_store")._made(_new_memory))
+def _open_memory(resources: References, *_: Any) -> StoreLocation:
+    return StoreLocation(resources.resource("memory_key_value_store")._made(_new_memory))
 
 
 def _new_memory(_: Any) -> Store:
-    return Place.in_memory().store
+    return StoreLocation.in_memory().store
 
 
 MEMORY: Final = Driver(
@@ -132,9 +132,9 @@ MEMORY: Final = Driver(
 # Any store of Tessarr's
 
 
-def _open_tessarr(_: References, given: Mapping[str, Any], *__: Any) -> Place:
+def _open_tessarr(_: References, given: Mapping[str, Any], *__: Any) -> StoreLocation:
     store, inside = open_store(given["store"])
-    return Place(store, f"{inside}/" if inside else "")
+    return StoreLocation(store, f"{inside}/" if inside else "")
 
 
 TESSARR: Final = Driver(

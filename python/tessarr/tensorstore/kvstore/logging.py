@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tessarr.store import Store
-    from tessarr.tensorstore.kvstore.values import Place
+    from tessarr.tensorstore.kvstore.values import StoreLocation
 
 __all__ = ["experimental_update_verbose_logging", "log_requests", "parse_tensorstore_flags"]
 
@@ -76,11 +76,11 @@ def parse_tensorstore_flags(argv: Sequence[str]) -> None:
             experimental_update_verbose_logging(value if equals else following)
 
 
-def log_requests(place: Place, kind: str) -> Place:
+def log_requests(place: StoreLocation, kind: str) -> StoreLocation:
     """Return a place that tells what it is asked, if flags say so of its kind; else it itself."""
     if not _levels or _levels.get(kind, _levels.get("all", -1)) < 0:
         return place
-    return place.through(_wrap_logging(place.store, kind))
+    return place.with_store(_wrap_logging(place.store, kind))
 
 
 @lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from tessarr.tensorstore.kvstore.limits import (
     limit_rate,
     retry_requests,
 )
-from tessarr.tensorstore.kvstore.values import Place, joined
+from tessarr.tensorstore.kvstore.values import StoreLocation, join_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ def _bucket(kind: str, names: re.Pattern[str]) -> Callable[[Any], str]:
 
 def _open_remote(
     resources: References, kind: str, url: str, options: dict[str, Any], **settings: Any
-) -> Place:
+) -> StoreLocation:
     """Return the place of a URL, asked as the resources of its kind say.
 
     Each attempt waits for its turn, and begins as often as the rate allows.
@@ -60,7 +60,7 @@ def _open_remote(
     rate = f"experimental_{kind}_rate_limiter"
     turned = limit_concurrency(store, concurrency)
     timed = limit_rate(turned, resources.resource(rate) if resources.has(rate) else None)
-    return Place(retry_requests(timed, resources.resource(f"{kind}_request_retries")))
+    return StoreLocation(retry_requests(timed, resources.resource(f"{kind}_request_retries")))
 
 
 # S3
@@ -75,7 +75,7 @@ def _check_s3(found: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
     return found, path
 
 
-def _open_s3(resources: References, given: Mapping[str, Any], *_: Any) -> Place:
+def _open_s3(resources: References, given: Mapping[str, Any], *_: Any) -> StoreLocation:
     bucket, endpoint = given.get("bucket", ""), given.get("endpoint", "")
     client: dict[str, Any] = {}
     options: dict[str, Any] = {"client_kwargs": client}
@@ -162,7 +162,7 @@ _BAD_OBJECT: Final = re.compile(r"[\x00-\x1f\x7f]|\A\.{1,2}\Z|\A\.well-known/acm
 _LONGEST_OBJECT: Final = 1024
 
 
-def _open_gcs(resources: References, given: Mapping[str, Any], *_: Any) -> Place:
+def _open_gcs(resources: References, given: Mapping[str, Any], *_: Any) -> StoreLocation:
     project = resources.resource("gcs_user_project").to_json().get("project_id")
     from tessarr.tensorstore.kvstore.gcs_credentials import find_credentials
 
@@ -214,11 +214,11 @@ def _check_http(found: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
             f"the path {as_json(path)} does not follow {as_json(base)}, which has one"
         )
     if path != "/":
-        whole = path if path.startswith("/") else joined(whole, path)
+        whole = path if path.startswith("/") else join_path(whole, path)
     return {**found, "base_url": f"{parts.scheme}://{parts.netloc}{kept}{query}"}, whole
 
 
-def _open_http(resources: References, given: Mapping[str, Any], *_: Any) -> Place:
+def _open_http(resources: References, given: Mapping[str, Any], *_: Any) -> StoreLocation:
     from urllib.parse import parse_qsl
 
     url, _, query = given["base_url"].partition("?")
@@ -230,7 +230,7 @@ def _open_http(resources: References, given: Mapping[str, Any], *_: Any) -> Plac
         headers = [(name.strip(), value.strip()) for name, _, value in pairs]
         options["client_kwargs"] = {"headers": headers}
     found = _open_remote(resources, "http", url, options, read_only=True)
-    return Place(found.store, rooted=True, only_reads=True)
+    return StoreLocation(found.store, strip_slash=True, read_only=True)
 
 
 def _http_url(given: Mapping[str, Any], path: str) -> str:

@@ -6,24 +6,24 @@ from typing import Any, Self
 
 from tessarr._engine import (
     KvStoreBase,
-    Place,
     ReadResult,
+    StoreLocation,
     TimestampedStorageGeneration,
     as_bytes,
-    joined,
-    text_of,
+    as_text,
+    join_path,
 )
 from tessarr.tensorstore.json.pickling import copy_attributes, reduce_object, restore_object
 
 __all__ = [
     "KeyRange",
     "KvStoreBase",
-    "Place",
     "ReadResult",
+    "StoreLocation",
     "TimestampedStorageGeneration",
     "as_bytes",
-    "joined",
-    "text_of",
+    "as_text",
+    "join_path",
 ]
 
 

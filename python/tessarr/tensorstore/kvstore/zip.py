@@ -12,7 +12,7 @@ from tessarr.tensorstore.kvstore.kvstore_driver import (
     missing_member,
     quote_path,
 )
-from tessarr.tensorstore.kvstore.values import Place
+from tessarr.tensorstore.kvstore.values import StoreLocation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,9 @@ def _give(json: dict[str, Any], bases: list[Any]) -> None:
     (json["base"],) = bases
 
 
-def _open_zip(_: References, given: Mapping[str, Any], bases: tuple[Place, ...], __: str) -> Place:
+def _open_zip(
+    _: References, given: Mapping[str, Any], bases: tuple[StoreLocation, ...], __: str
+) -> StoreLocation:
     from tessarr.store.zip.nested import ZipValueStore
     from tessarr.store.zip.store import open_shared_zip
 
@@ -43,8 +45,8 @@ def _open_zip(_: References, given: Mapping[str, Any], bases: tuple[Place, ...],
     method = _METHODS[given.get("compression", "deflate")]
     if isinstance(base.store, LocalStore):
         file = f"{base.store.path.rstrip('/')}/{key}"
-        return Place(open_shared_zip(file, method, durable=base.store.durable))
-    return Place(ZipValueStore(base.store, key, method))
+        return StoreLocation(open_shared_zip(file, method, durable=base.store.durable))
+    return StoreLocation(ZipValueStore(base.store, key, method))
 
 
 ZIP: Final = Driver(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from tessarr._engine import chosen
+from tessarr import _engine
 from tessarr.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -99,4 +99,4 @@ def choose_chunk_shapes(asked: ChunkConstraints, extent: View, rank: int) -> tup
     ((64, 64), (384, 384))
     """
     write, read = asked
-    return chosen(write, read, extent, rank)
+    return _engine.choose_chunk_shapes(write, read, extent, rank)

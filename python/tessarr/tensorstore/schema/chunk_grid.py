@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.index_space import INFINITE
-from tessarr.tensorstore.json.format_json import ordered, shown
+from tessarr.tensorstore.json.format_json import format_repr, sort_members
 from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import (
@@ -388,7 +388,7 @@ class Grid:
         >>> ts.ChunkLayout.Grid(shape=[10, None], elements_soft_constraint=1000).to_json()
         {'elements_soft_constraint': 1000, 'shape': [10, None]}
         """
-        return ordered(self._constraints.to_json())
+        return sort_members(self._constraints.to_json())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Grid):
@@ -397,7 +397,7 @@ class Grid:
         return same and self._rank == other._rank
 
     def __repr__(self) -> str:
-        return shown("ChunkLayout.Grid", self.to_json())
+        return format_repr("ChunkLayout.Grid", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
         new, arguments, *derived = reduce_object(self, Grid, self.to_json())

@@ -11,11 +11,11 @@ from typing import Any, Final, Self, TypeAlias, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.index_space import INFINITE, Dim, IndexDomain
-from tessarr.tensorstore.json.format_json import ordered, shown
+from tessarr.tensorstore.json.format_json import format_repr, sort_members
 from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import (
-    as_flag,
+    as_bool,
     as_integer,
     check_known,
     integer,
@@ -151,7 +151,7 @@ class ChunkLayout:
                 value = int(value)  # True is 1, but not in JSON
             if name != "rank" or value != -1:
                 made = _with(made, {name: value})
-        self._constraints = _finalize(made) if as_flag(finalize, "finalize") else made
+        self._constraints = _finalize(made) if as_bool(finalize, "finalize") else made
 
     @property
     def rank(self) -> int:
@@ -306,7 +306,7 @@ class ChunkLayout:
         result = found.to_json()
         if found.rank >= 0 and not found.tells_rank:
             result["rank"] = found.rank
-        return ordered(result)
+        return sort_members(result)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ChunkLayout):
@@ -314,7 +314,7 @@ class ChunkLayout:
         return self._constraints.key() == other._constraints.key()
 
     def __repr__(self) -> str:
-        return shown("ChunkLayout", self.to_json())
+        return format_repr("ChunkLayout", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return reduce_object(self, ChunkLayout, self.to_json())

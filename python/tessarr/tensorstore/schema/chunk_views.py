@@ -29,16 +29,16 @@ def propagate_layout(layout: LayoutConstraints, transform: IndexTransform) -> La
     view, rank = transform._view, layout.rank
     if rank not in {-1, view.output_rank}:
         _refuse_rank(rank, view.output_rank)
-    if rank < 0 or view.unmoved:
+    if rank < 0 or view.is_identity:
         return layout
     return LayoutConstraints.later(view.rank, partial(_along, layout, view))
 
 
 def _along(layout: LayoutConstraints, view: View) -> LayoutRows:
     order = layout.order
-    if order is not None and (moved := view.ordered(order.value)) != order.value:
+    if order is not None and (moved := view.propagate_order(order.value)) != order.value:
         order = Constraint(moved, order.hard)
-    origin, grids = view.carried(layout.origin, layout.grids)
+    origin, grids = view.propagate_grids(layout.origin, layout.grids)
     return order, origin, grids
 
 

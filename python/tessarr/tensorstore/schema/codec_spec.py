@@ -12,7 +12,7 @@ from tessarr import codec as codecs
 from tessarr._safe_repr import safe_repr
 from tessarr.codec.base import find_codec_by_id
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.tensorstore.json.format_json import ordered, shown
+from tessarr.tensorstore.json.format_json import format_repr, sort_members
 from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.object_members import error_class
 from tessarr.tensorstore.json.parse import (
@@ -258,11 +258,11 @@ class CodecSpec:
         if self._driver == "zarr3":
             if self._chain is not None:
                 result["codecs"] = self._chain.to_json()
-            return ordered(result)
+            return sort_members(result)
         if self._compression.compressor is not OPEN:
             result["compressor"] = copy_json(self._compression.compressor)
         result["filters"] = copy_json(self._compression.filters)
-        return ordered(result)
+        return sort_members(result)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("constraints on codecs cannot be changed")
@@ -282,7 +282,7 @@ class CodecSpec:
         return hash((self._driver, names))
 
     def __repr__(self) -> str:
-        return shown("CodecSpec", self.to_json())
+        return format_repr("CodecSpec", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return reduce_object(self, CodecSpec, self.to_json())

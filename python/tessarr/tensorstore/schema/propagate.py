@@ -101,7 +101,7 @@ def merge_domains(old: IndexDomain, new: IndexDomain) -> IndexDomain:
     ArgumentError
         If they differ in rank, bounds or labels.
     """
-    return IndexDomain._of_view(old._as_view().merged(new._as_view()))
+    return IndexDomain._of_view(old._as_view().merge(new._as_view()))
 
 
 def propagate_domain_back(domain: IndexDomain, transform: IndexTransform) -> IndexDomain:

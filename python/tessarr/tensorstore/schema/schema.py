@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
-from tessarr.index_space import Bracketed, IndexDomain, IndexTransform, View
+from tessarr.index_space import IndexDomain, Indexed, IndexTransform, View
 from tessarr.index_space.dimension_names import as_integer as index64
-from tessarr.tensorstore.json.format_json import ordered, shown
+from tessarr.tensorstore.json.format_json import format_repr, sort_members
 from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import (
@@ -73,7 +73,7 @@ class SchemaKeywords(TypedDict, total=False):
     schema: Schema | None
 
 
-class Schema(SchemaFields, Bracketed):
+class Schema(SchemaFields, Indexed):
     """Constraints on an array: what has to be so, or is wished for.
 
     Parameters
@@ -261,9 +261,9 @@ class Schema(SchemaFields, Bracketed):
         return IndexDomain(self._rank)._as_view()
 
     def _as_view(self) -> View:
-        return self._box().mapped()
+        return self._box().with_maps()
 
-    def _after(self, view: View) -> Self:
+    def _with_view(self, view: View) -> Self:
         return self._through(IndexTransform._of_view(view))
 
     @property
@@ -495,7 +495,7 @@ class Schema(SchemaFields, Bracketed):
             result["dimension_units"] = [
                 None if unit is None else unit.to_json() for unit in self._units
             ]
-        return ordered(result)
+        return sort_members(result)
 
     def _key(self) -> tuple[Any, ...]:
         """Return what is the same of schemas that are, but for the fill value."""
@@ -511,7 +511,7 @@ class Schema(SchemaFields, Bracketed):
         return is_same_fill(self._fill, other._fill) and self._key() == other._key()
 
     def __repr__(self) -> str:
-        return shown("Schema", self.to_json())
+        return format_repr("Schema", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return reduce_object(self, Schema, self.to_json())

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from tessarr._engine import Unit
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.index_space import IndexTransform
 from tessarr.tensorstore.json.parse import to_plain_json
 from tessarr.tensorstore.schema.propagate import propagate_values, propagate_values_back
+from tessarr.tensorstore.schema.unit import Unit
 
 __all__ = [
     "Unit",

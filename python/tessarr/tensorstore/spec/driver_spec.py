@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypedD
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, SelectionError, UnsupportedError
-from tessarr.tensorstore.json.parse import as_flag, check_class
+from tessarr.tensorstore.json.parse import as_bool, check_class
 from tessarr.tensorstore.schema.schema import Schema, SchemaKeywords
 from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.staleness_bounds import read_recheck
@@ -125,7 +125,7 @@ class SpecChanges:
     @classmethod
     def of(cls, keywords: dict[str, Any]) -> SpecChanges:
         """Return the options that keywords state, but for those of schemas; they are taken out."""
-        flags = {n: as_flag(keywords.pop(n), n) for n in OpenMode._names() if n in keywords}
+        flags = {n: as_bool(keywords.pop(n), n) for n in OpenMode._names() if n in keywords}
         given = ((name, keywords.pop(name, None)) for name in _RECHECKS)
         both, metadata, data = (
             None if one is None else read_recheck(one, name) for name, one in given

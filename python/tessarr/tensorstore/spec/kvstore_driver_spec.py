@@ -9,7 +9,7 @@ from tessarr.errors import ArgumentError
 from tessarr.tensorstore.json.parse import take_member, text
 from tessarr.tensorstore.kvstore.kvstore_spec import Spec as Place
 from tessarr.tensorstore.kvstore.kvstore_spec import describe_place
-from tessarr.tensorstore.kvstore.values import joined
+from tessarr.tensorstore.kvstore.values import join_path
 from tessarr.tensorstore.spec.context_spec import ResourceSpec
 from tessarr.tensorstore.spec.driver_spec import DriverSpec, SpecChanges
 
@@ -43,7 +43,7 @@ class KvStoreDriverSpec(ResourceSpec):
             if within is not None:
                 raise ArgumentError('"path" without "kvstore"')
         elif within:
-            place.path = joined(place.path, within)
+            place.path = join_path(place.path, within)
         self._place = place and self._put_at(place)
 
     def changed(self, options: SpecChanges) -> Self:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr._engine import key_of
+from tessarr._engine import make_cache_key
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-__all__ = ["Memo", "has_store", "key_of", "parsed_specs"]
+__all__ = ["Memo", "has_store", "make_cache_key", "parsed_specs"]
 
 _SIZE: Final = 256
 
@@ -20,8 +20,8 @@ class Memo:
     Examples
     --------
     >>> memo = Memo()
-    >>> memo.put(key_of({"a": 1}), "parsed")
-    >>> memo.get(key_of({"a": 1})), memo.get(key_of({"a": 1.0})), memo.get(None)
+    >>> memo.put(make_cache_key({"a": 1}), "parsed")
+    >>> memo.get(make_cache_key({"a": 1})), memo.get(make_cache_key({"a": 1.0})), memo.get(None)
     ('parsed', None, None)
     """
 

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.json.parse import as_flag, boolean
+from tessarr.tensorstore.json.parse import as_bool, boolean
 
 if TYPE_CHECKING:
     from tessarr.types import JSONObject
@@ -55,7 +55,7 @@ class OpenMode:
         values = _values(self)
         if not _BOOLEANS.issuperset(map(type, values)):
             for name, value in zip(_NAMES, values, strict=True):
-                setattr(self, name, as_flag(value, name))
+                setattr(self, name, as_bool(value, name))
 
     def __getstate__(self) -> object:
         return object.__getstate__(self)  # said anew, so that old protocols, too, have it

@@ -10,12 +10,12 @@ from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.index_space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
 from tessarr.tensorstore.context.context import Context, new_context
-from tessarr.tensorstore.json.format_json import ordered, shown
+from tessarr.tensorstore.json.format_json import format_repr, sort_members
 from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.object_members import error_class
 from tessarr.tensorstore.json.parse import (
-    as_flag,
+    as_bool,
     check_class,
     drop_absent,
     integer,
@@ -40,7 +40,7 @@ from tessarr.tensorstore.spec.driver_spec import (
     SpecKeywords,
     driver_spec,
 )
-from tessarr.tensorstore.spec.memo import has_store, key_of, parsed_specs
+from tessarr.tensorstore.spec.memo import has_store, make_cache_key, parsed_specs
 from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.serialize import (
     context_json,
@@ -102,7 +102,7 @@ class Spec(Indexable):
     @classmethod
     def _stated(cls, json: Any) -> Spec:
         """Return the spec that JSON states; equal JSON shares one spec."""
-        key = key_of(json)
+        key = make_cache_key(json)
         spec: Spec | None = parsed_specs.get(key)
         if spec is None:
             spec = cls._parsed(spec_of_url(json) if isinstance(json, str) else json)
@@ -180,7 +180,7 @@ class Spec(Indexable):
     def _as_view(self) -> View:
         return self._ranked()._as_view()
 
-    def _after(self, view: View) -> Self:
+    def _with_view(self, view: View) -> Self:
         return self._of(self._driver, IndexTransform._of_view(view), self._context)
 
     # What it says
@@ -475,11 +475,11 @@ class Spec(Indexable):
         """
         check_class(context, Context, "context")
         made = self._with(keywords) if keywords else self
-        if as_flag(minimal_spec, "minimal_spec"):
+        if as_bool(minimal_spec, "minimal_spec"):
             made = made._minimal()
-        if as_flag(unbind_context, "unbind_context"):
+        if as_bool(unbind_context, "unbind_context"):
             made = made._unbound()
-        if as_flag(strip_context, "strip_context"):
+        if as_bool(strip_context, "strip_context"):
             made = made._stripped()
         if context is not None:
             made = made._bound(context)
@@ -579,12 +579,12 @@ class Spec(Indexable):
         {'driver': 'zarr3', 'dtype': 'int8', 'kvstore': {'driver': 'memory', 'path': 'a/'},
          'rank': 2}
         """
-        if as_flag(include_defaults, "include_defaults"):
-            found: JSONObject = ordered(
+        if as_bool(include_defaults, "include_defaults"):
+            found: JSONObject = sort_members(
                 everything(self, naming_of(self._driver), include_defaults=True)
             )
         else:
-            found = ordered(told(self))
+            found = sort_members(told(self))
         return found
 
     def __eq__(self, other: object) -> bool:
@@ -599,13 +599,13 @@ class Spec(Indexable):
 
     def __repr__(self) -> str:
         try:
-            return shown("Spec", told(self, bound=True))
+            return format_repr("Spec", told(self, bound=True))
         except UnsupportedError:  # functions and bytes are no JSON
             return "Spec(...)"
 
     def __getstate__(self) -> tuple[JSONObject, Context | None]:
         json, beside = pickled_json(self)
-        return ordered(json), beside
+        return sort_members(json), beside
 
     def __setstate__(self, state: tuple[JSONObject, Context | None]) -> None:
         json, beside = state

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tessarr.array.resize import reshape_meta
-from tessarr.array.write_buffer import Overlay, buffer_writes
+from tessarr.array.write_buffer import WriteBuffer, buffer_writes
 from tessarr.flow.open import MARKERS, prefix_of
 from tessarr.store.wrappers.staged import StagedStore
 
@@ -34,7 +34,7 @@ class StagedArray:
     `chunk_bytes` is the size of a chunk: a partly written chunk is encoded completely.
     """
 
-    overlay: Overlay
+    overlay: WriteBuffer
     array: Array
     chunk_bytes: int
     with_codecs: bool
@@ -116,9 +116,9 @@ class StagedArrays:
         entry = self._find(stage, array)
         if entry is None:
             metadata_id = stage.number, metadata_key(array)
-            if metadata_id not in self._metadata and stage.replaces(metadata_id[1]):
+            if metadata_id not in self._metadata and stage.is_staged(metadata_id[1]):
                 self._replaced.add(metadata_id)
-            overlay, size = Overlay(), array._meta.chunk_spec.size_bytes
+            overlay, size = WriteBuffer(), array._meta.chunk_spec.size_bytes
             has_codecs = bool(array._codec_roles.compressors or array._codec_roles.shard_codecs)
             entry = StagedArray(overlay, buffer_writes(array, stage, overlay), size, has_codecs)
             self._entries.setdefault((stage.number, array._path), []).append(entry)
@@ -159,16 +159,16 @@ class StagedArrays:
     def stage_chunks(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Stage the writes to chunks with keys in a range."""
         for entry in self._in_stage(stage):
-            buffer_writes(entry.array, stage, entry.overlay)._store_kept(first, last)
+            buffer_writes(entry.array, stage, entry.overlay)._store_write_buffer(first, last)
 
     def forget(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Discard writes to chunks in a range of keys, and metadata documents in it."""
         for entry in self._in_stage(stage):
-            entry.array._forget_kept(first, last)
+            entry.array._discard_write_buffer(first, last)
         self.replace(stage, first, last)
         for key in forget_keys(self._metadata, stage, first, last):
             for entry in self._entries.get((stage.number, key.rpartition("/")[0]), ()):
-                entry.overlay.unbound()
+                entry.overlay.clear_ends()
 
     def replace(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Mark metadata documents in a range of keys as replaced: the next use reads them again."""
@@ -189,7 +189,7 @@ class StagedArrays:
         with self._lock:
             stage = staged_store(array)
             store = _overlay_store(stage, self._entries.get((stage.number, array._path), []))
-            return buffer_writes(array, store, Overlay())
+            return buffer_writes(array, store, WriteBuffer())
 
     # Documents
 
@@ -236,7 +236,7 @@ class StagedArrays:
             else:
                 staged = _StagedMetadata(array._meta, known, (*before.changes, change))
             self._metadata[metadata_id] = staged
-            array._trim_kept(ends)
+            array._trim_write_buffer(ends)
 
     def is_new(self, stage: StagedStore, key: str) -> bool:
         """Return whether the transaction created a document, whatever the store has."""
@@ -278,7 +278,9 @@ def _overlay_store(
         return stage
     overlay = StagedStore(stage, False)
     for entry in written:
-        buffer_writes(entry.array, overlay, entry.overlay)._store_kept(first, last, stays=True)
+        buffer_writes(entry.array, overlay, entry.overlay)._store_write_buffer(
+            first, last, keep=True
+        )
     return overlay
 
 

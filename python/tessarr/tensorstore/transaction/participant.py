@@ -186,10 +186,12 @@ class Staging:
                 settling = (
                     stage if self._read_cache is None else self._read_cache.chunk_stage(stage)
                 )
-                buffer_writes(entry.array, settling, entry.overlay)._store_kept()
-            elif stage.changes():
+                buffer_writes(entry.array, settling, entry.overlay)._store_write_buffer()
+            elif stage.count_changes():
                 # Chunks written over staged keys are committed as keys.
-                buffer_writes(entry.array, stage, entry.overlay)._store_kept(over=stage)
+                buffer_writes(entry.array, stage, entry.overlay)._store_write_buffer(
+                    overwriting=stage
+                )
         if self._atomic:
             self.check_single_target()
         again = self._changes and not self._repeatable
@@ -203,7 +205,7 @@ class Staging:
             if entry.overlay:
                 buffer_writes(
                     entry.array, self._target_store(entry.array), entry.overlay
-                )._store_kept()
+                )._store_write_buffer()
         for others in self._other_changes.values():
             others.commit()
 
@@ -221,15 +223,15 @@ class Staging:
     def _find_unmet(self) -> str | None:
         """Return a key with an unmet write condition, if the transaction has other changes."""
         stages = self._list_stages()
-        changes = sum(stage.changes() for stage in stages)
+        changes = sum(stage.count_changes() for stage in stages)
         if changes == 1 and self._arrays is None and not self._other_changes:
             return None  # the write itself compares it
-        return next(filter(None, (stage.unmet() for stage in stages)), None)
+        return next(filter(None, (stage.find_conflict() for stage in stages)), None)
 
     def check_single_target(self) -> None:
         """Raise an error if the changes affect several values."""
         with self._lock:
-            several = sum(1 for stage in self._list_stages() if stage.changes())
+            several = sum(1 for stage in self._list_stages() if stage.count_changes())
             several += sum(others.count_targets() for others in self._other_changes.values())
         if several > 1:
             raise ArgumentError(
@@ -324,9 +326,9 @@ class Staging:
             stage = self._stage(store)
             keys = stage if self._read_cache is None else self._read_cache.keys(stage)
             shown = self._arrays.overlay_keys(keys, *_key_range(key))
-            if shown is not keys and shown.changes():
+            if shown is not keys and shown.count_changes():
                 return shown
-            return keys if keys.remembers(key) else stage
+            return keys if keys.is_cached(key) else stage
 
     def _forget(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Discard array changes of keys that a write replaces."""
@@ -348,12 +350,12 @@ class Staging:
             stage = self._stage_key(store, key)
             self._forget(stage, *_key_range(key))
             try:
-                stamp = stage.write_asked(key, data, known)
+                stamp = stage.write_if(key, data, known)
             except ConflictError:  # another writer changed it after the transaction read it
                 stamp = None
             if stamp is None or not stamp.generation:
                 self._unmet = key
-                return stage.write_stamped(key, data)
+                return stage.write_versioned(key, data)
             self._has_conditional_writes = True
             return stamp
 
@@ -362,7 +364,7 @@ class Staging:
         with self._lock:
             stage = self._stage_key(store, key)
             # Values that an array wrote do not depend on the stored value.
-            is_all = (stage.number, key) in self._changes or not stage.replaces(key)
+            is_all = (stage.number, key) in self._changes or not stage.is_staged(key)
             current = stage.get(key)
             while (new := change(current)) != current and not stage.replace(key, new, current):
                 current = stage.get(key)
@@ -391,7 +393,7 @@ class Staging:
         """
         with self._lock:
             self.check()
-            return not (self._repeatable or self._atomic) and stage.assume(key, value, version)
+            return not (self._repeatable or self._atomic) and stage.stage_if(key, value, version)
 
     def compare_at_commit(
         self,
@@ -420,7 +422,7 @@ class Staging:
         """
         with self._lock:
             self.check()
-            relies = not self._repeatable and stage.rely(key, *seen)
+            relies = not self._repeatable and stage.expect_version(key, *seen)
             before = self._changes.get((stage.number, key), [])
             checks = [change for change in before if type(change) is type(check)]
             if relies and not checks:

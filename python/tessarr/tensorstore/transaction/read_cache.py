@@ -112,7 +112,7 @@ class TransactionReadCache:
         if isinstance(location, MemoryStore) and store == location:
             return stage
         below = self._cached_store(store, location, since, caches=caches)
-        return StagedStore(below, False, stage.owner, same=stage)
+        return StagedStore(below, False, stage.owner, sharing=stage)
 
     def _cached_store(self, store: Store, location: Store, since: float, *, caches: bool) -> Store:
         """Return a store that caches the reads of another one."""
@@ -156,7 +156,7 @@ class TransactionReadCache:
         compares
             Whether keys that were only read are compared.
         """
-        if not (compares or self._repeatable or stage.changes()):
+        if not (compares or self._repeatable or stage.count_changes()):
             return stage
         last = stage if self._atomic else self.keys(stage)
         self._committed.append(last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tessarr._engine import TransactionBase, rebound
+from tessarr._engine import TransactionBase, replace_transaction
 from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.future.executor import submit_uninterrupted
 from tessarr.tensorstore.future.future import Future, failed, finished
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tessarr.tensorstore.transaction.pending import F
 
-__all__ = ["Transaction", "rebound", "run_in_transaction"]
+__all__ = ["Transaction", "replace_transaction", "run_in_transaction"]
 
 _Errors: TypeAlias = "type[BaseException] | tuple[type[BaseException], ...]"
 
@@ -237,7 +237,7 @@ class Transaction(TransactionBase):
         file_bytes
             The maximal size of a file that is stored here, since the caller waits for it.
         """
-        if self._commit_alone():
+        if self._commit_in_memory():
             return
         try:
             with self._lock:
@@ -247,13 +247,13 @@ class Transaction(TransactionBase):
                 if self._staging.is_quick(file_bytes):
                     self._end()
                 else:
-                    self._go_on()
+                    self._resume()
         except BaseException:
             if self.commit_started:
-                self._go_on()
+                self._resume()
             raise
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         """Finish the commit in another thread."""
         self.future._work = submit_uninterrupted(partial(self._end, BaseException))
 
@@ -291,7 +291,7 @@ class Transaction(TransactionBase):
         """Close the transaction; return False if pending operations delay that."""
         with self._lock:
             under_way = self._pending
-            if under_way is None or under_way.is_idle(self._close_staging, self._go_on):
+            if under_way is None or under_way.is_idle(self._close_staging, self._resume):
                 self._close_staging()
                 return True
         under_way.force()

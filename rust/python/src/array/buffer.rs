@@ -10,9 +10,9 @@ use pyo3::types::PyTuple;
 use tessarr_engine::array::PerAxis;
 use tessarr_engine::vlen::Arena;
 
-use crate::elements::{self, Elements, Handles};
-use crate::error::{named, out_of_memory};
-use crate::fallible::Reserve;
+use crate::array::elements::{self, Elements, Handles};
+use crate::runtime::error::{named, out_of_memory};
+use crate::runtime::fallible::Reserve;
 
 /// So many elements are delivered without a reserve of memory.
 const FEW: usize = 1000;
@@ -159,7 +159,8 @@ fn no_memory(error: PyErr, dtype: &Bound<'_, PyArrayDescr>, shape: &[npy_intp]) 
     if !(error.is_instance_of::<PyMemoryError>(py) || error.is_instance_of::<PyValueError>(py)) {
         return error;
     }
-    let told = || named(py, "OutOfMemoryError")?.call_method1("_of_array", (PyTuple::new(py, shape)?, dtype));
+    let told =
+        || named(py, "OutOfMemoryError")?.call_method1("_for_array", (PyTuple::new(py, shape)?, dtype));
     told().map_or_else(
         |failure| failure,
         |told| {

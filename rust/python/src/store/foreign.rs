@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use crate::once::intern;
+use crate::runtime::once_cell::intern;
 use pyo3::exceptions::{PyFileNotFoundError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -17,12 +17,12 @@ use tessarr_engine::store::{
 };
 use tessarr_engine::{Error, Result};
 
-use super::asked::{Asked, PyAsk, PyPut};
+use super::async_bridge::{Asked, PyAsk, PyPut};
 use super::bytes_of;
-use super::site::{is_ours, Site};
-use crate::copied_bytes::copied_bytes;
-use crate::error::{foreign, to_py};
-use crate::kept::Kept;
+use super::http_site::{is_ours, HttpSite};
+use crate::runtime::bytes::copy_to_bytes;
+use crate::runtime::error::{foreign, to_py};
+use crate::runtime::gil_value::GilValue;
 
 /// A mapping of keys to bytes, or an object with the methods of the protocol.
 pub(super) struct PyForeign {
@@ -45,7 +45,7 @@ pub(super) struct PyForeign {
     pub(super) asked: Mailbox<Asked>,
     concurrency: usize,
     /// Where the engine finds the values itself.
-    pub(super) site: Option<Py<Site>>,
+    pub(super) site: Option<Py<HttpSite>>,
     /// Stands for the store, among all whose values have versions.
     number: u64,
 }
@@ -74,7 +74,7 @@ impl PyForeign {
     /// Finds out what `object` offers; also whether it can be changed at all.
     pub(super) fn new(object: &Bound<'_, PyAny>, read_only: bool) -> PyResult<(Self, bool)> {
         let py = object.py();
-        crate::ending::prepare(py)?;
+        crate::runtime::atexit::prepare(py)?;
         let abc = py.import("collections.abc")?;
         let has = |name: &str| object.getattr_opt(name).map(|method| method.is_some_and(|m| m.is_callable()));
         let mapping = object.is_instance(&abc.getattr("Mapping")?)? && !has("put")?;
@@ -120,9 +120,9 @@ impl PyForeign {
                 && !object.is_instance_of::<super::Store>(),
             deletes_atomically,
             has_hold: !mapping && has("hold")? && !object.is_instance_of::<super::Store>(),
-            has_answer: !mapping && has("_answer")? && has("open_head")?,
+            has_answer: !mapping && has("_serve_requests")? && has("open_head")?,
             asked: Mailbox::default(),
-            site: if mapping { None } else { Site::of(object)? },
+            site: if mapping { None } else { HttpSite::of(object)? },
             object: object.clone().unbind(),
         };
         Ok((foreign, changeable))
@@ -225,7 +225,7 @@ impl PyForeign {
             }
             return Ok(Some(Box::new(whole)));
         }
-        let (key, value) = (key.to_owned(), Kept::new(value.clone().unbind()));
+        let (key, value) = (key.to_owned(), GilValue::new(value.clone().unbind()));
         Ok(Some(Box::new(Ranged { key, value, size, version, state })))
     }
 
@@ -238,7 +238,7 @@ impl PyForeign {
     pub(super) fn put_by_python(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
         self.call(|object| {
             let py = object.py();
-            let data = copied_bytes(py, data)?;
+            let data = copy_to_bytes(py, data)?;
             if self.mapping {
                 return object.set_item(key, data).map(|()| None);
             }
@@ -254,7 +254,7 @@ impl PyForeign {
 
 /// Runs `work` with the GIL; an exception becomes the error that carries it.
 pub(super) fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
-    match crate::ending::attached(|py| work(py).map_err(|raised| foreign(py, raised))) {
+    match crate::runtime::atexit::attached(|py| work(py).map_err(|raised| foreign(py, raised))) {
         Some(done) => done,
         None => Err(Error::internal("a store written in Python was called while Python shuts down")),
     }
@@ -443,7 +443,7 @@ impl Foreign for PyForeign {
         self.call(|object| {
             let manager = object.call_method1(intern!(object.py(), "hold"), (key,))?;
             manager.call_method0(intern!(object.py(), "__enter__"))?;
-            Ok(Some(Box::new(Entered { manager: Kept::new(manager.unbind()) }) as Box<dyn Any + Send>))
+            Ok(Some(Box::new(Entered { manager: GilValue::new(manager.unbind()) }) as Box<dyn Any + Send>))
         })
     }
 
@@ -485,7 +485,7 @@ impl Foreign for PyForeign {
             return Ok(());
         }
         let refusal = self.call(|object| {
-            let refusal = object.call_method0(intern!(object.py(), "_reentry"))?;
+            let refusal = object.call_method0(intern!(object.py(), "_reentry_error"))?;
             Ok((!refusal.is_none()).then(|| foreign(object.py(), PyErr::from_value(refusal))))
         });
         match refusal {
@@ -508,7 +508,7 @@ fn is_kind(py: Python<'_>, raised: &PyErr, wanted: &str) -> bool {
 
 /// A context manager of Python that was entered.
 struct Entered {
-    manager: Kept<Py<PyAny>>,
+    manager: GilValue<Py<PyAny>>,
 }
 
 impl Drop for Entered {
@@ -533,14 +533,14 @@ const COPIED_BYTES: usize = 64 << 10;
 /// Bytes that Python gave.
 pub(super) enum Bytes {
     Copied(Box<[u8]>),
-    Kept(Kept<PyBackedBytes>),
+    GilValue(GilValue<PyBackedBytes>),
 }
 
 impl Bytes {
     fn of(bytes: PyBackedBytes) -> Bytes {
         match bytes.len() <= COPIED_BYTES {
             true => Bytes::Copied(bytes.as_ref().into()),
-            false => Bytes::Kept(Kept::new(bytes)),
+            false => Bytes::GilValue(GilValue::new(bytes)),
         }
     }
 }
@@ -556,7 +556,7 @@ impl Whole {
     fn slice(&self) -> &[u8] {
         match &self.bytes {
             Bytes::Copied(bytes) => bytes,
-            Bytes::Kept(bytes) => bytes.get().map_or(&[], |bytes| bytes),
+            Bytes::GilValue(bytes) => bytes.get().map_or(&[], |bytes| bytes),
         }
     }
 }
@@ -586,7 +586,7 @@ impl ValueReader for Whole {
 /// A value that the store opened, to be read by ranges.
 struct Ranged {
     key: String,
-    value: Kept<Py<PyAny>>,
+    value: GilValue<Py<PyAny>>,
     size: u64,
     version: Option<Version>,
     state: Option<Version>,

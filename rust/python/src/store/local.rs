@@ -9,10 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tessarr_engine::store as engine;
 
-use super::wrap::duration;
+use super::wrappers::duration;
 use super::{initializer, Store};
-use crate::error::{argument, to_py};
-use crate::safe_repr::safe_repr;
+use crate::runtime::error::{argument, to_py};
+use crate::runtime::safe_repr::safe_repr;
 
 /// A store in a folder: the file ``path/key`` holds the value of ``key``.
 #[pyclass(extends = Store, subclass, frozen, eq, hash, module = "tessarr._engine")]

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::once::Once;
+use crate::runtime::once_cell::OnceCell;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyTuple, PyType};
 use tessarr_engine::store as engine;
 use tessarr_engine::{Error, Kind};
 
 use super::{bytes_of, initializer, Store};
-use crate::error::to_py;
-use crate::subclass::made_as;
+use crate::runtime::error::to_py;
+use crate::runtime::subclass::new_instance;
 
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<MemoryStore>()?;
     module.add_function(wrap_pyfunction!(unpickle_memory_store, module)?)
 }
@@ -26,11 +26,11 @@ pub(crate) struct MemoryStore {
 
 impl MemoryStore {
     /// An empty store of the class that Python derives, in which any text is a key.
-    pub(super) fn of_texts(py: Python<'_>) -> PyResult<Bound<'_, Self>> {
-        static CLASS: Once<Py<PyType>> = Once::new();
+    pub(crate) fn of_texts(py: Python<'_>) -> PyResult<Bound<'_, Self>> {
+        static CLASS: OnceCell<Py<PyType>> = OnceCell::new();
         let store = Arc::new(engine::MemoryStore::of(engine::KeySyntax::Texts));
         let made = initializer(MemoryStore { store: store.clone(), name: None }, store);
-        made_as(CLASS.import(py, "tessarr.store", "MemoryStore")?, made)
+        new_instance(CLASS.import(py, "tessarr.store", "MemoryStore")?, made)
     }
 }
 

@@ -12,17 +12,21 @@ use super::{initializer, Store};
 pub(crate) struct SplitStore {
     metadata: Py<Store>,
     chunks: Py<Store>,
-    of_one: bool,
+    single_node: bool,
 }
 
 #[pymethods]
 impl SplitStore {
     #[new]
-    #[pyo3(signature = (metadata, chunks, of_one=false))]
-    fn new(metadata: &Bound<'_, Store>, chunks: &Bound<'_, Store>, of_one: bool) -> PyClassInitializer<Self> {
-        let split = engine::SplitStore::new(metadata.get().engine(), chunks.get().engine(), of_one);
+    #[pyo3(signature = (metadata, chunks, single_node=false))]
+    fn new(
+        metadata: &Bound<'_, Store>,
+        chunks: &Bound<'_, Store>,
+        single_node: bool,
+    ) -> PyClassInitializer<Self> {
+        let split = engine::SplitStore::new(metadata.get().engine(), chunks.get().engine(), single_node);
         let (metadata, chunks) = (metadata.clone().unbind(), chunks.clone().unbind());
-        initializer(SplitStore { metadata, chunks, of_one }, Arc::new(split))
+        initializer(SplitStore { metadata, chunks, single_node }, Arc::new(split))
     }
 
     /// Where documents are.
@@ -49,7 +53,7 @@ impl SplitStore {
     }
 
     fn __getnewargs__(&self, py: Python<'_>) -> (Py<Store>, Py<Store>, bool) {
-        (self.metadata(py), self.chunks(py), self.of_one)
+        (self.metadata(py), self.chunks(py), self.single_node)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

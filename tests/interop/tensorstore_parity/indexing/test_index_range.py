@@ -1,6 +1,6 @@
 """Where the range of indices ends, all is as in TensorStore, or an error of its class.
 
-Omitted: -2**63, which TensorStore ignores in some arguments.
+Left out: -2**63, which TensorStore takes for nothing at all in some places.
 """
 
 from __future__ import annotations

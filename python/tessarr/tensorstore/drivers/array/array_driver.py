@@ -17,7 +17,7 @@ from tessarr.tensorstore.future.future import NOTHING, failed, finished
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.handle.handle import build_handle
 from tessarr.tensorstore.handle.source_values import as_array
-from tessarr.tensorstore.json.parse import as_flag, check_class
+from tessarr.tensorstore.json.parse import as_bool, check_class
 from tessarr.tensorstore.ndarray_views import allocation_error, assign_elements, take_elements
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.data_type import DTypeLike, dtype, elements, json_value
@@ -119,7 +119,7 @@ def _as_elements(
 
 
 def _optional_flag(value: Any, name: str) -> bool | None:
-    return None if value is None else as_flag(value, name)
+    return None if value is None else as_bool(value, name)
 
 
 def _is_shared(source: Any, values: npt.NDArray[Any]) -> bool:

@@ -175,7 +175,7 @@ def _storage_order(values: npt.NDArray[Any], view: IndexTransform) -> list[int]:
     """
     steps = [0] * view.input_rank
     lists: list[list[int]] = []
-    index_steps = view._as_view().apart()
+    index_steps = view._as_view().index_array_strides()
     for stride, line, listed in zip(values.strides, view._linear_maps(), index_steps, strict=True):
         if listed is not None and stride:
             lists.append(listed)

@@ -136,7 +136,7 @@ class CastDriver(Driver):
         try:
             unique = _unbroadcast(values)  # converts repeated elements once
             target = None
-            if unique.shape == values.shape and not view._as_view().lists:
+            if unique.shape == values.shape and not view._as_view().has_index_arrays:
                 memory = find_memory(self._of, scope, write=True)
                 target = None if memory is None else select_elements(memory, view._as_view())
             if target is not None:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr.index_space import Behind
+    from tessarr.index_space import BlockSource
     from tessarr.tensorstore.batch.shared_reads import ExpectedRead
     from tessarr.tensorstore.driver import OperationScope
     from tessarr.tensorstore.future.future import Future
@@ -222,7 +222,7 @@ class DownsampleDriver(Driver):
                 check_finite(view)
                 strided = self._of._view[self._blocks.first_elements_view(view)]
                 return self._of._driver.read(strided, out, scope)
-            product = self._engine_blocks.behind(view._as_view())
+            product = self._engine_blocks.source(view._as_view())
             if product is None:
                 return finished(empty(view.domain.shape, self.dtype.dtype) if out is None else out)
             if prod(product.counts) > _MAX_WASTE * view.size + 1000:
@@ -234,7 +234,7 @@ class DownsampleDriver(Driver):
             return failed(error)
 
     def _read_product(
-        self, product: Behind, out: npt.NDArray[Any] | None, scope: OperationScope
+        self, product: BlockSource, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Read the blocks of the product of positions along each dimension."""
         counts, order = product.counts, product.order
@@ -254,7 +254,7 @@ class DownsampleDriver(Driver):
         )
 
     def _read_slabs(
-        self, product: Behind, most: int, values: npt.NDArray[Any], scope: OperationScope
+        self, product: BlockSource, most: int, values: npt.NDArray[Any], scope: OperationScope
     ) -> npt.NDArray[Any]:
         """Read and reduce slabs of rows one after another, to limit memory."""
         before: Future[Any] | None = None
@@ -270,7 +270,12 @@ class DownsampleDriver(Driver):
         return values
 
     def _read_rows(
-        self, product: Behind, first: int, last: int, out: npt.NDArray[Any], scope: OperationScope
+        self,
+        product: BlockSource,
+        first: int,
+        last: int,
+        out: npt.NDArray[Any],
+        scope: OperationScope,
     ) -> Future[npt.NDArray[Any]]:
         """Read and reduce the blocks of some rows of the product."""
         view, cuts = product.part(first, last)

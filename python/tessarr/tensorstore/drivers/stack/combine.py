@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
-from tessarr.index_space import IndexDomain, IndexTransform, Layers
+from tessarr.index_space import IndexDomain, IndexTransform, LayerStack
 from tessarr.index_space.dimension_names import as_integer, as_label
 from tessarr.tensorstore.context.context import Context, new_context
 from tessarr.tensorstore.context.references import References
@@ -168,7 +168,7 @@ def combine_layers(
     keywords: LayersKeywords,
     references: References = _NO_RESOURCES,
 ) -> TensorStore:
-    """Return the handle of layers, combined as `tessarr.index_space.Layers` describes."""
+    """Return the handle of layers, combined as `tessarr.index_space.LayerStack` describes."""
     layer_list = tuple(layers)
     modes, context, taking_part, data_type, rank, within, units = (
         _read_keywords(keywords) if keywords else _NO_KEYWORDS
@@ -179,13 +179,13 @@ def combine_layers(
     if context is not None:
         references = references.bind(context)
     bounds = None if within is None else within._as_view()
-    placed = Layers.of(views, how, axis, rank, bounds)
+    placed = LayerStack.build(views, how, axis, rank, bounds)
     if specs:
         layer_list = _bind_specs(layer_list, data_type, context)
     driver = StackDriver(layer_list, placed, data_type, units, references)
     if modes:
         mode = _check_mode(mode, modes)
-    return build_handle(driver, placed.whole, mode, transaction)
+    return build_handle(driver, placed.domain, mode, transaction)
 
 
 def _read_keywords(keywords: LayersKeywords) -> _Keywords:
@@ -243,8 +243,10 @@ def _common_properties(
 def overlay_domain(layers: Iterable[Layer], within: IndexDomain | None) -> IndexDomain:
     """Return the smallest domain that contains all layers, with the bounds of `within`."""
     views = [layer._as_view() for layer in layers]
-    placed = Layers.of(views, "overlay", None, None, None if within is None else within._as_view())
-    return IndexTransform._of_view(placed.whole).domain
+    placed = LayerStack.build(
+        views, "overlay", None, None, None if within is None else within._as_view()
+    )
+    return IndexTransform._of_view(placed.domain).domain
 
 
 def with_data_type(layer: Spec, data_type: DataType) -> Spec:

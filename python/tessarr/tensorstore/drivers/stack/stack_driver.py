@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.array import Array
-    from tessarr.index_space import IndexDomain, Layers, Seen, View
+    from tessarr.index_space import IndexDomain, LayerStack, View, VisibleLayers
     from tessarr.tensorstore.batch.shared_reads import ExpectedRead
     from tessarr.tensorstore.context.references import References
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
@@ -75,7 +75,7 @@ class StackDriver(Driver):
     def __init__(
         self,
         layers: Sequence[Layer],
-        placed: Layers,
+        placed: LayerStack,
         dtype: DataType,
         units: Sequence[Any] | None,
         references: References,
@@ -92,12 +92,12 @@ class StackDriver(Driver):
     def layers(self) -> list[Layer]:
         """The layers, each where it belongs."""
         views = self._engine_layers.views()
-        return [layer._after(view) for layer, view in zip(self._layers, views, strict=True)]
+        return [layer._with_view(view) for layer, view in zip(self._layers, views, strict=True)]
 
     @property
     def domain(self) -> IndexDomain:
         """The domain of all layers."""
-        return IndexTransform._of_view(self._engine_layers.whole).domain
+        return IndexTransform._of_view(self._engine_layers.domain).domain
 
     @property
     def chunk_layout(self) -> ChunkLayout:
@@ -140,15 +140,15 @@ class StackDriver(Driver):
         """Read from each layer its part of the view."""
         try:
             split = self._split_view(view, scope, write=False)
-            if split.alone:
-                n, layer_view, _ = split.far()[0]
+            if split.is_single_remote:
+                n, layer_view, _ = split.remote()[0]
                 return self._read(n, layer_view, out, scope)
             result = empty(view.domain.shape, self.dtype.dtype) if out is None else out
             call_checked(split.take, result)
-            stored = [_start_stored_read(split, result)] if split.waits else []
+            stored = [_start_stored_read(split, result)] if split.has_stored else []
             own = ReadGroup() if scope.batch is None and scope.read_group is None else None
             part_scope = scope if own is None else OperationScope(scope.transaction, read_group=own)
-            reads = [self._read_part(*part, result, part_scope) for part in split.far()]
+            reads = [self._read_part(*part, result, part_scope) for part in split.remote()]
             if own is not None:
                 own.begin()
         except Exception as error:  # noqa: BLE001 (the future tells it)
@@ -160,7 +160,7 @@ class StackDriver(Driver):
     def _read_part(
         self, n: int, view: View, target: View, result: npt.NDArray[Any], scope: OperationScope
     ) -> Future[Any]:
-        if target.lists:
+        if target.has_index_arrays:
             items = self._read(n, view, None, scope)
             return convert_result(items, lambda items: assign_elements(result, target, items))
         return self._read(n, view, select_elements(result, target), scope)
@@ -183,12 +183,12 @@ class StackDriver(Driver):
     ) -> WriteFutures:
         """Write to each layer its part of the view."""
         split = self._split_view(view, scope, write=True)
-        others = split.far()
+        others = split.remote()
         for n, *_ in others:
             layer = self._layers[n]
             if isinstance(layer, TensorStore) and not layer.writable:
                 raise ArgumentError(f"layer {n} cannot be written")
-        if split.alone:
+        if split.is_single_remote:
             return self._write(others[0][0], others[0][1], values, scope)
         call_checked(split.put, values)
         return join_writes(
@@ -230,7 +230,9 @@ class StackDriver(Driver):
         opening = OpenRequest(not write, write, scope.transaction)
         return chain_future(open_spec(self._layers[n], opening), check_layer)
 
-    def _split_view(self, view: IndexTransform, scope: OperationScope, *, write: bool) -> Seen:
+    def _split_view(
+        self, view: IndexTransform, scope: OperationScope, *, write: bool
+    ) -> VisibleLayers:
         """Split a view among the layers.
 
         Raises
@@ -239,7 +241,7 @@ class StackDriver(Driver):
             If a position belongs to no layer.
         """
         find = partial(self._find_arrays, scope, write=write)
-        return call_checked(self._engine_layers.seen, view._as_view(), find)
+        return call_checked(self._engine_layers.visible, view._as_view(), find)
 
     def _find_arrays(
         self, scope: OperationScope, numbers: list[int], *, write: bool
@@ -280,7 +282,7 @@ class StackDriver(Driver):
         return memory
 
 
-def _start_stored_read(split: Seen, result: npt.NDArray[Any]) -> Future[npt.NDArray[Any]]:
+def _start_stored_read(split: VisibleLayers, result: npt.NDArray[Any]) -> Future[npt.NDArray[Any]]:
     """Start to read stored layers, with one call of the engine."""
     future: Future[npt.NDArray[Any]] = Future._pending()
     future._work = call_checked(split.read, result, future).help

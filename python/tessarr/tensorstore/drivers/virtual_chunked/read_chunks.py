@@ -18,7 +18,7 @@ from tessarr.tensorstore.ndarray_views import assign_elements, call_checked, sel
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tessarr.index_space import Cells, View
+    from tessarr.index_space import GridPartition, View
     from tessarr.tensorstore.context.chunk_cache import ChunkCache
     from tessarr.tensorstore.drivers.virtual_chunked.chunks import Chunks, PendingRead
     from tessarr.tensorstore.drivers.virtual_chunked.write_buffer import StagedChunks
@@ -53,7 +53,7 @@ class ChunkReader:
     def __init__(
         self,
         chunks: Chunks,
-        cells: Cells,
+        cells: GridPartition,
         result: npt.NDArray[Any],
         cache: ChunkCache,
         staged: StagedChunks | None,
@@ -84,7 +84,7 @@ class ChunkReader:
     def _missing_cells(self) -> list[_Cell] | None:
         """Copy cached chunks; return cells up to the first missing one, or None at the end."""
         while True:
-            missing = call_checked(self._cells.unknown, self._cached_chunks, self._result)
+            missing = call_checked(self._cells.copy_known, self._cached_chunks, self._result)
             if missing is None or missing:
                 return missing
 

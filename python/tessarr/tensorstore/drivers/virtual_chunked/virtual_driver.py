@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import SelectionError
-from tessarr.index_space import Cells, Dim, IndexDomain, IndexTransform
+from tessarr.index_space import Dim, GridPartition, IndexDomain, IndexTransform
 from tessarr.index_space.intervals import INFINITE
 from tessarr.tensorstore.context.caching import caches_of
 from tessarr.tensorstore.context.chunk_cache import ChunkCache, SharedChunkCache
@@ -197,10 +197,12 @@ class VirtualDriver(Driver):
         done = spawn_future(work)
         return WriteFutures._of(done, done)
 
-    def _cells(self, view: IndexTransform) -> Cells:
+    def _cells(self, view: IndexTransform) -> GridPartition:
         """Return each chunk's domain, the part of the view in it, and its position in the view."""
         try:
-            return Cells(view._as_view(), self._domain._as_view(), self._origin, self._shape)
+            return GridPartition(
+                view._as_view(), self._domain._as_view(), self._origin, self._shape
+            )
         except SelectionError as error:
             raise out_of_bounds_error(error) from error
 

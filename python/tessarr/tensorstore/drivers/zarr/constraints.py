@@ -501,7 +501,7 @@ def build_array_view(
     """Return the view of all of an array; names that cannot be labels are left out."""
     if names is not None and not (len(names) == len(shape) and _are_labels(names)):
         names = None
-    return IndexTransform._of_view(View.of_array(shape, names, inner))
+    return IndexTransform._of_view(View.for_array(shape, names, inner))
 
 
 def _are_labels(names: tuple[str | None, ...]) -> bool:

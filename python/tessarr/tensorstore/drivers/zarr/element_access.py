@@ -105,7 +105,7 @@ class ElementAccess:
 
     def _is_small(self, view: IndexTransform) -> bool:
         """Return whether a view touches so few chunks that a hand-off takes longer."""
-        return bool(self._small_chunk_shape) and view._view.meets_few(
+        return bool(self._small_chunk_shape) and view._view.touches_at_most(
             self._small_chunk_shape, _FEW_CHUNKS
         )
 
@@ -139,15 +139,15 @@ class ElementAccess:
         read_group: ReadGroup | None,
     ) -> Future[Any]:
         """Start to read elements as they are stored."""
-        read = array._reading_view(view._view, self._stored, out, self._parts)
-        if read.empty:
-            return finished(read.now())
+        read = array._prepare_view_read(view._view, self._stored, out, self._parts)
+        if read.is_empty:
+            return finished(read.run())
         is_single = read_group is None or (self.in_memory and not read_group.waits)
         swift = is_single and self._is_small(view)
         if read_group is not None and not swift:
             return read_group.read(read, array, self._base_store)
         if swift and (self.in_memory or (self._is_local and self._previous_read() is None)):
-            future = finished(read.now())
+            future = finished(read.run())
         else:
             future = start_read(read, soon=swift)
         if not self.in_memory:

@@ -31,12 +31,14 @@ def find_statistics(
     not_stored, fully_stored
         The values to determine; the others are None.
     """
-    result = array._statistics(view._as_view(), not_stored, fully_stored)
+    result = array._storage_statistics(view._as_view(), not_stored, fully_stored)
     if result is None:  # some is below the origin, where nothing is stored
         inside = _drop_below_origin(view)
         inside_result = None
         if inside is not None:
-            inside_result = array._statistics(inside._as_view(), not_stored, fully_stored=False)
+            inside_result = array._storage_statistics(
+                inside._as_view(), not_stored, fully_stored=False
+            )
         result = inside_result is None or inside_result[0], False
     nothing, everything = result
     return nothing if not_stored else None, everything if fully_stored else None

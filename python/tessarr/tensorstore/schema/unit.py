@@ -1,0 +1,174 @@
+"""`Unit`: the physical length of one step along a dimension."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Final
+
+from tessarr._safe_repr import safe_repr
+from tessarr.errors import ArgumentError
+
+__all__ = ["Unit"]
+
+_SPACE: Final = " \t\n\v\f\r"
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+class Unit:
+    """A physical unit: a multiplier, and the name of a base unit.
+
+    ``Unit("4nm")``, ``Unit(4, "nm")`` or ``Unit(multiplier=4, base_unit="nm")``,
+    ``Unit((4, "nm"))``, ``Unit(4)`` for one without dimension, or ``Unit(json=[4, "nm"])``.
+
+    Raises
+    ------
+    ArgumentError
+        If the JSON is not that of a unit.
+
+    Examples
+    --------
+    >>> Unit("3.5 nm") * 2, str(Unit(4, "nm")), Unit("4nm").to_json()
+    (Unit(7, "nm"), '4 nm', [4.0, 'nm'])
+    """
+
+    _multiplier: float = 1.0  # of a subclass that does not call `super().__init__()`
+    _base_unit: str = ""
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self, unit: Any = ..., base_unit: Any = ..., *, multiplier: Any = ..., json: Any = ...
+    ) -> None:
+        if multiplier is not ...:
+            if unit is not ...:
+                raise TypeError("give one multiplier")
+            unit = _number(multiplier)
+        if json is not ...:
+            if unit is not ... or base_unit is not ...:
+                raise TypeError("JSON says all of a unit")
+            parts = _parse_json(json)
+        elif base_unit is not ...:
+            if unit is ...:
+                raise TypeError("a base unit stands after a multiplier, or alone")
+            parts = _parse_pair(unit, base_unit)
+        else:
+            parts = (1.0, "") if unit is ... else _parse_unit(unit)
+        self._multiplier, self._base_unit = parts
+
+    @property
+    def multiplier(self) -> float:
+        """The factor of the base unit.
+
+        Examples
+        --------
+        >>> Unit("4nm").multiplier
+        4.0
+        """
+        return self._multiplier
+
+    @property
+    def base_unit(self) -> str:
+        """The name of the base unit; "" of a number without a unit.
+
+        Examples
+        --------
+        >>> Unit("4nm").base_unit
+        'nm'
+        """
+        return self._base_unit
+
+    def to_json(self) -> list[Any]:
+        """Return the multiplier and the base unit.
+
+        Examples
+        --------
+        >>> Unit("4nm").to_json()
+        [4.0, 'nm']
+        """
+        return [self._multiplier, self._base_unit]
+
+    def __mul__(self, factor: float) -> Unit:
+        return Unit(self._multiplier * _number(factor), self._base_unit)
+
+    def __truediv__(self, divisor: float) -> Unit:
+        number = _number(divisor)
+        if number != 0:
+            return Unit(self._multiplier / number, self._base_unit)
+        infinite = math.copysign(math.inf, self._multiplier)
+        return Unit(infinite if self._multiplier else math.nan, self._base_unit)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Unit):
+            return NotImplemented
+        return self._multiplier == other._multiplier and self._base_unit == other._base_unit
+
+    def __str__(self) -> str:
+        if not self._base_unit:
+            return f"{self._multiplier:.6g}"
+        if self._multiplier == 1:
+            return self._base_unit
+        return f"{self._multiplier:.6g} {self._base_unit}"
+
+    def __repr__(self) -> str:
+        quoted = self._base_unit.replace("\\", "\\\\").replace('"', '\\"')
+        return f'Unit({self._multiplier:.6g}, "{quoted}")'
+
+
+def _parse_unit(value: Any) -> tuple[float, str]:
+    """Return the multiplier and the base unit of a string, a pair or a number."""
+    if isinstance(value, (str, bytes)):
+        return _parse_text(_as_text(value))
+    if isinstance(value, (tuple, list)):
+        if len(value) != 2:
+            raise TypeError(f"{safe_repr(value)} is not a pair")
+        return _parse_pair(*value)
+    return _number(value), ""
+
+
+def _parse_json(json: Any) -> tuple[float, str]:
+    if isinstance(json, str) or _is_json_number(json):
+        return _parse_unit(json)
+    if isinstance(json, (tuple, list)) and len(json) == 2:
+        multiplier, base_unit = json
+        if _is_json_number(multiplier) and isinstance(base_unit, str):
+            return _parse_pair(multiplier, base_unit)
+    raise ArgumentError(f"{safe_repr(json)} is not a unit: give a string, or [multiplier, base]")
+
+
+def _is_json_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _parse_pair(multiplier: Any, base_unit: Any) -> tuple[float, str]:
+    if not isinstance(base_unit, (str, bytes)):
+        raise TypeError(f"the base unit {safe_repr(base_unit)} is not a string")
+    text = _as_text(base_unit)
+    return _number(multiplier), text
+
+
+def _parse_text(text: str) -> tuple[float, str]:
+    """Return the number at the beginning of a text, by default 1, and the rest."""
+    text = text.strip(_SPACE)
+    number = _NUMBER.match(text)
+    if number and math.isfinite(multiplier := float(number[0])):
+        return multiplier, text[number.end() :].lstrip(_SPACE)
+    return 1.0, text
+
+
+def _as_text(value: str | bytes) -> str:
+    try:
+        if isinstance(value, bytes):
+            return bytes.decode(value)
+        str.encode(value)  # raises for surrogates
+    except UnicodeError as error:
+        raise ArgumentError(f"the unit {safe_repr(value)} is not UTF-8") from error
+    return str.__str__(value)  # a subclass may override `__str__`
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, (str, bytes)):
+        raise TypeError(f"{safe_repr(value)} is not a number")
+    try:
+        return math.ldexp(value, 0)  # unlike `float`, it does not parse buffers of bytes
+    except OverflowError as error:
+        raise ArgumentError(f"{safe_repr(value)} is beyond the range of a unit") from error

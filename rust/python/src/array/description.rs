@@ -1,0 +1,186 @@
+//! `Description`: from the dictionary that `tessarr.codec.chain` makes to a compiled array.
+
+use std::sync::Arc;
+
+use numpy::{PyArrayDescr, PyArrayDescrMethods};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use tessarr_engine::array::{
+    Array, ArrayBytes, Chain, ChainProvider, ForeignKeys, Grid, KeyEncoding, Missing, Plan,
+};
+use tessarr_engine::codec::chain::BytesCodecs;
+use tessarr_engine::grid::DimGrid;
+use tessarr_engine::vlen;
+use tessarr_engine::{Error, Result};
+
+use crate::array::elements::Elements;
+use crate::codec::{array_codec, bytes_codec};
+use crate::runtime::error::{argument, foreign, to_py};
+
+/// A compiled array description: independent of store and path, immutable, shareable.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct Description {
+    pub(crate) array: Arc<Array>,
+    pub(crate) dtype: Py<PyArrayDescr>,
+    pub(crate) elements: Arc<Elements>,
+    /// `array.shape`, as NumPy wants it.
+    pub(crate) shape: Vec<usize>,
+}
+
+#[pymethods]
+impl Description {
+    #[new]
+    fn new(py: Python<'_>, description: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let dtype: Bound<'_, PyArrayDescr> = get(description, "dtype")?.cast_into()?;
+        let elements = Elements::extract(&get(description, "elements")?)?;
+        let plan = Plan {
+            shape: get(description, "shape")?.extract()?,
+            grid: grid(description)?,
+            item_bytes: get(description, "item_bytes")?.extract()?,
+            is_bool: get(description, "is_bool")?.extract()?,
+            is_vlen: !elements.is_fixed(),
+            fill: get(description, "fill")?.extract()?,
+            keys: keys(&get(description, "keys")?)?,
+            store_fill: get(description, "store_fill")?.extract()?,
+            missing: missing(description)?,
+        };
+        let fits = match elements {
+            Elements::Fixed => dtype.itemsize() == plan.item_bytes && !dtype.has_object(),
+            _ => elements.accepts(dtype.kind()),
+        };
+        if !fits {
+            return Err(argument(py, format!("items of {dtype} are not {} plain bytes", plan.item_bytes)));
+        }
+        let array = Array::compile(plan).map_err(|error| to_py(py, error))?;
+        Ok(Description::of(array, dtype.unbind(), Arc::new(elements)))
+    }
+
+    /// The same with another shape, and another fill value if one is given, on the same grid.
+    #[pyo3(signature = (shape, fill=None))]
+    fn with_shape(&self, py: Python<'_>, shape: Vec<u64>, fill: Option<&[u8]>) -> PyResult<Self> {
+        let array = self.array.with_shape_and_fill(&shape, fill).map_err(|error| to_py(py, error))?;
+        Ok(Description::of(array, self.dtype.clone_ref(py), self.elements.clone()))
+    }
+
+    /// Shape of the array.
+    #[getter]
+    fn shape(&self) -> Vec<usize> {
+        self.shape.clone()
+    }
+}
+
+impl Description {
+    fn of(array: Array, dtype: Py<PyArrayDescr>, elements: Arc<Elements>) -> Self {
+        let shape = array.shape.iter().map(|&size| size as usize).collect();
+        Description { array: Arc::new(array), dtype, elements, shape }
+    }
+}
+
+fn get<'py>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    dict.get_item(name)?.ok_or_else(|| argument(dict.py(), format!("the description has no {name:?}")))
+}
+
+/// What is read where nothing is stored; by default the fill value.
+fn missing(description: &Bound<'_, PyDict>) -> PyResult<Missing> {
+    let Some(name) = description.get_item("missing")? else { return Ok(Missing::Fill) };
+    match name.extract()? {
+        "fill" => Ok(Missing::Fill),
+        "refuse_chunks" => Ok(Missing::RefuseChunks),
+        "refuse" => Ok(Missing::Refuse),
+        other => {
+            Err(argument(description.py(), format!("{other:?} is nothing to do where nothing is stored")))
+        }
+    }
+}
+
+/// Chunks of one shape with their chain, or cuts and what makes a chain for a shape.
+fn grid(description: &Bound<'_, PyDict>) -> PyResult<Grid> {
+    let (lengths, codecs) = (get(description, "grid")?, get(description, "chain")?);
+    if let Ok(dict) = codecs.cast::<PyDict>() {
+        return Ok(Grid::Regular { chunk_shape: lengths.extract()?, chain: chain(dict)? });
+    }
+    let lengths: Vec<Vec<(u64, u64)>> = lengths.extract()?;
+    let dim_grids = lengths.iter().map(|lengths| DimGrid::new(lengths)).collect::<Result<_>>();
+    let dim_grids = dim_grids.map_err(|error| to_py(description.py(), error))?;
+    Ok(Grid::Rectilinear { dim_grids, chains: Arc::new(PythonChains(codecs.unbind())) })
+}
+
+/// Chains that a Python function makes.
+struct PythonChains(Py<PyAny>);
+
+impl ChainProvider for PythonChains {
+    fn chain(&self, shape: &[u64]) -> Result<Chain> {
+        attached(|py| {
+            let made = self.0.bind(py).call1((PyTuple::new(py, shape)?,))?;
+            chain(made.cast()?)
+        })
+    }
+}
+
+fn keys(keys: &Bound<'_, PyAny>) -> PyResult<KeyEncoding> {
+    if keys.is_callable() {
+        return Ok(KeyEncoding::Foreign(Arc::new(PythonKeys(keys.clone().unbind()))));
+    }
+    let kind: String = keys.get_item("kind")?.extract()?;
+    let separator: char = keys.get_item("separator")?.extract()?;
+    if !matches!(kind.as_str(), "default" | "v2") || !matches!(separator, '/' | '.') {
+        let message = format!("unknown key encoding {kind:?} with separator {separator:?}");
+        return Err(argument(keys.py(), message));
+    }
+    Ok(KeyEncoding::Numbers { with_c: kind == "default", separator })
+}
+
+/// Keys that a Python function makes.
+struct PythonKeys(Py<PyAny>);
+
+impl ForeignKeys for PythonKeys {
+    fn push_key(&self, cell: &[u64], key: &mut String) -> Result<()> {
+        attached(|py| {
+            let made = self.0.bind(py).call1((PyTuple::new(py, cell)?,))?;
+            key.push_str(&made.extract::<String>()?);
+            Ok(())
+        })
+    }
+}
+
+/// What `call` gives, with the GIL; what it raises is passed on.
+fn attached<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
+    crate::runtime::atexit::attached(|py| call(py).map_err(|error| foreign(py, error))).unwrap_or_else(|| {
+        Err(Error::internal("an extension written in Python was called while Python shuts down"))
+    })
+}
+
+fn chain(dict: &Bound<'_, PyDict>) -> PyResult<Chain> {
+    let codecs = get(dict, "bytes_bytes")?;
+    let codecs = codecs.cast::<PyList>()?.iter().map(|codec| bytes_codec(codec.cast()?));
+    Ok(Chain {
+        order: get(dict, "order")?.extract()?,
+        array_bytes: array_bytes(get(dict, "array_bytes")?.cast()?)?,
+        bytes_codecs: BytesCodecs::new(codecs.collect::<PyResult<_>>()?),
+    })
+}
+
+fn array_bytes(dict: &Bound<'_, PyDict>) -> PyResult<ArrayBytes> {
+    let kind: String = get(dict, "kind")?.extract()?;
+    match kind.as_str() {
+        "bytes" => {
+            let swap: bool = get(dict, "swap")?.extract()?;
+            Ok(ArrayBytes::Bytes { swap: if swap { get(dict, "unit_bytes")?.extract()? } else { 0 } })
+        }
+        "sharding" => {
+            let location: String = get(dict, "index_location")?.extract()?;
+            Ok(ArrayBytes::Sharding {
+                subchunk_shape: get(dict, "subchunk_shape")?.extract()?,
+                chain: Box::new(chain(get(dict, "chain")?.cast()?)?),
+                index_chain: Box::new(chain(get(dict, "index_chain")?.cast()?)?),
+                index_at_start: location == "start",
+            })
+        }
+        "vlen" => Ok(ArrayBytes::Vlen(vlen::Kind {
+            is_text: get(dict, "is_text")?.extract()?,
+            unit_bytes: get(dict, "unit_bytes")?.extract()?,
+        })),
+        "foreign" => Ok(ArrayBytes::Foreign(array_codec(get(dict, "name")?.extract()?, get(dict, "codec")?))),
+        other => Err(argument(dict.py(), format!("unknown array-to-bytes codec {other:?}"))),
+    }
+}

@@ -1,0 +1,589 @@
+//! `ArrayBase`: reads and writes, one crossing per user operation.
+
+mod buffer;
+mod convert;
+mod description;
+mod elements;
+mod pending_transfer;
+mod prepared_read;
+mod reduce;
+mod selection;
+mod shared_reads;
+mod string_dtype;
+mod view_read;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use tessarr_engine::array::{Array, PerAxis};
+use tessarr_engine::index_space::Dim;
+use tessarr_engine::pipeline::missing_array::ArrayPresence;
+use tessarr_engine::pipeline::operation::{Interrupt, Operation};
+use tessarr_engine::pool::{self, Mailbox};
+use tessarr_engine::selection::{Field, Request, Selection};
+use tessarr_engine::store::Store as EngineStore;
+use tessarr_engine::vlen::Arena;
+use tessarr_engine::write_buffer;
+use tessarr_engine::{read, statistics, write, Error, Kind};
+
+pub(crate) use buffer::{check_target, data, empty, empty_in, flags, overlaps_itself, Memory, Order};
+use buffer::{scalar, strides};
+pub(crate) use pending_transfer::{start_transfers, FutureRef, PendingTransfer, Transfer};
+use pending_transfer::{Part, Slot};
+use prepared_read::PreparedRead;
+pub(crate) use view_read::part;
+
+use crate::array::description::Description;
+use crate::array::selection::{basic, requests, Along, AxisArgument};
+use crate::index_space::View;
+use crate::runtime::error::{foreign, to_py};
+use crate::runtime::once_cell::intern;
+use crate::store::{StagedStore, Store};
+
+/// What one operation needs; replaced as a whole when the array is resized.
+pub(crate) struct State {
+    description: Py<Description>,
+    array: Arc<Array>,
+}
+
+/// Base of `tessarr.Array`: a compiled description, a store and a key prefix.
+#[pyclass(subclass, frozen, module = "tessarr._engine")]
+pub(crate) struct ArrayBase {
+    state: RwLock<Arc<State>>,
+    store: Arc<dyn EngineStore>,
+    prefix: Box<str>,
+    read_only: AtomicBool,
+    /// Whether basic keys are handled here; if not, Python is asked about every key.
+    direct: AtomicBool,
+    /// Whether what stands past the edge stays in chunks that are written.
+    keeps_past: AtomicBool,
+    /// Small reads that wait for a thread.
+    waiting: Mailbox<Arc<Slot>>,
+    /// The check that the array still exists, for a chunk that is not stored.
+    presence: OnceLock<ArrayPresence>,
+    /// What keeps aside what is written.
+    above: OnceLock<Arc<write_buffer::WriteBuffer>>,
+}
+
+/// Elements that are kept aside until they are stored.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct WriteBuffer(Arc<write_buffer::WriteBuffer>);
+
+#[pymethods]
+impl WriteBuffer {
+    #[new]
+    fn new() -> Self {
+        WriteBuffer(Arc::new(write_buffer::WriteBuffer::default()))
+    }
+
+    fn __bool__(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// How many bytes of elements are kept.
+    #[getter]
+    fn nbytes(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.0.bytes())
+    }
+
+    /// Refuse what is written from now on.
+    fn close(&self) {
+        self.0.close();
+    }
+
+    /// Forget where the array ends.
+    fn clear_ends(&self) {
+        self.0.clear_ends();
+    }
+
+    /// Forget everything.
+    fn clear(&self, py: Python<'_>) {
+        py.detach(|| self.0.clear());
+    }
+}
+
+impl ArrayBase {
+    fn state(&self) -> Arc<State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What is done in `store`, which is the array's own, or stands for it.
+    fn operation<'a>(
+        &'a self,
+        state: &'a State,
+        store: &'a dyn EngineStore,
+        interrupt: Option<Interrupt<'a>>,
+    ) -> Operation<'a> {
+        let keeps_past = self.keeps_past.load(Ordering::Relaxed);
+        let check = self.presence.get().map(ArrayPresence::check);
+        Operation { keeps_past, interrupt, check, ..Operation::new(&state.array, store, &self.prefix) }
+    }
+
+    fn transfer<'a>(
+        &'a self,
+        state: &'a State,
+        store: &'a dyn EngineStore,
+        interrupt: Option<Interrupt<'a>>,
+        selection: &Selection,
+        memory: &Memory,
+        writes: bool,
+    ) -> tessarr_engine::Result<Arena> {
+        let operation = self.operation(state, store, interrupt);
+        let at = memory.address;
+        if writes {
+            operation.check_array()?;
+        }
+        // SAFETY: `requests` made the selection from the shape and strides of what is at
+        // the address, which the operation keeps alive, and which is writable for a read.
+        unsafe {
+            match (self.above.get(), writes) {
+                (None, false) => read::read(operation, selection, at),
+                (None, true) => write::write(operation, selection, at).map(|()| Arena::default()),
+                (Some(above), false) => write_buffer::read(operation, above, selection, at),
+                (Some(above), true) => {
+                    write_buffer::write(operation, above, selection, at).map(|()| Arena::default())
+                }
+            }
+        }
+    }
+
+    fn check_writable(&self, py: Python<'_>) -> PyResult<()> {
+        if self.read_only.load(Ordering::Relaxed) {
+            let error = Error::new(Kind::ReadOnly, "the array is open for reading only");
+            return Err(to_py(py, error));
+        }
+        Ok(())
+    }
+
+    /// Run the operation with the GIL released; Ctrl-C raises what is pending.
+    fn run(
+        &self,
+        py: Python<'_>,
+        state: &State,
+        selection: &Selection,
+        memory: &Memory,
+        writes: bool,
+    ) -> PyResult<Arena> {
+        let transfer = |interrupt: Interrupt<'_>| {
+            self.transfer(state, &*self.store, Some(interrupt), selection, memory, writes)
+        };
+        let done = py.detach(|| interruptibly(transfer));
+        done.and_then(|done| done).map_err(|error| to_py(py, error))
+    }
+
+    /// What is to be done on the pool.
+    fn prepared(
+        slf: &Bound<'_, Self>,
+        state: Arc<State>,
+        selection: Selection,
+        buffer: Bound<'_, PyUntypedArray>,
+        writes: bool,
+    ) -> PyResult<Part> {
+        let elements = &state.description.bind(slf.py()).get().elements;
+        let prepare = if writes { Memory::to_write } else { Memory::to_read };
+        let memory = prepare(elements, &buffer)?;
+        let (base, store, buffer) = (slf.clone().unbind(), slf.get().store.clone(), buffer.unbind());
+        Ok(Part { base, state, store, selection, memory, buffer, writes, spread: None })
+    }
+}
+
+/// Work without the GIL in the thread of who waits for it. The outer error is what Ctrl-C raised
+/// there, which ended it.
+fn interruptibly<T>(
+    work: impl FnOnce(Interrupt<'_>) -> tessarr_engine::Result<T>,
+) -> tessarr_engine::Result<tessarr_engine::Result<T>> {
+    let pending = Mutex::new(None);
+    let interrupt = || {
+        // Python tells it once, and all parts of the work have to end.
+        if pending.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return true;
+        }
+        // None: Python shuts down; the operation may end as it began.
+        let raised = |py: Python<'_>| py.check_signals().err().map(|raised| foreign(py, raised));
+        crate::runtime::atexit::attached(raised).flatten().is_some_and(|error| {
+            *pending.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            true
+        })
+    };
+    let done = pool::guarded(|| work(&interrupt));
+    match (pending.into_inner().unwrap_or_else(PoisonError::into_inner), done) {
+        (Some(raised), _) => Err(raised),
+        // Where a store is of Python, that sees Ctrl-C itself.
+        (None, Err(error)) if error.is_exit() => Err(error),
+        (None, done) => Ok(done),
+    }
+}
+
+#[pymethods]
+impl ArrayBase {
+    #[new]
+    #[pyo3(signature = (description, store, prefix, read_only, *_args, **_kwargs))]
+    fn new(
+        py: Python<'_>,
+        description: Py<Description>,
+        store: &Bound<'_, Store>,
+        prefix: &str,
+        read_only: bool,
+        _args: &Bound<'_, PyAny>,
+        _kwargs: Option<&Bound<'_, PyAny>>,
+    ) -> Self {
+        let array = description.bind(py).get().array.clone();
+        let state = RwLock::new(Arc::new(State { description, array }));
+        let (read_only, direct) = (AtomicBool::new(read_only), AtomicBool::new(true));
+        ArrayBase {
+            state,
+            store: store.get().engine(),
+            prefix: prefix.into(),
+            read_only,
+            direct,
+            keeps_past: AtomicBool::new(false),
+            waiting: Mailbox::default(),
+            presence: OnceLock::new(),
+            above: OnceLock::new(),
+        }
+    }
+
+    /// From now on let what stands past the edge stay in chunks that are written.
+    fn _keep_padding(&self) {
+        self.keeps_past.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on a chunk that is not stored, and a write, are errors where nothing has the path of a key.
+    fn _check_presence(&self, document: String) {
+        // An array that is checked is so for good.
+        let _ = self.presence.set(ArrayPresence::new(document));
+    }
+
+    /// From now on keep aside what is written.
+    fn _set_write_buffer(&self, write_buffer: &WriteBuffer) {
+        // Who has one has it for good.
+        let _ = self.above.set(write_buffer.0.clone());
+    }
+
+    /// Store what is kept aside: all, or chunks whose keys are between two, the second of which is
+    /// not among them, or which a stage overwrites. With `keep` the buffer keeps the elements.
+    #[pyo3(signature = (first=None, last=None, *, overwriting=None, keep=false))]
+    fn _store_write_buffer(
+        &self,
+        py: Python<'_>,
+        first: Option<PyBackedBytes>,
+        last: Option<PyBackedBytes>,
+        overwriting: Option<&Bound<'_, StagedStore>>,
+        keep: bool,
+    ) -> PyResult<()> {
+        let Some(above) = self.above.get() else { return Ok(()) };
+        let keys = write_buffer::KeyInterval {
+            overwriting: overwriting.map(|stage| stage.get().engine()),
+            ..keys(first.as_deref(), last.as_deref())
+        };
+        let state = self.state();
+        py.detach(|| {
+            pool::guarded(|| {
+                write_buffer::store(self.operation(&state, &*self.store, None), above, keys, keep)
+            })
+        })
+        .map_err(|error| to_py(py, error))
+    }
+
+    /// Forget what is kept aside of the same chunks.
+    fn _discard_write_buffer(&self, py: Python<'_>, first: PyBackedBytes, last: PyBackedBytes) {
+        let Some(above) = self.above.get() else { return };
+        let (state, keys) = (self.state(), keys(Some(&first), Some(&last)));
+        py.detach(|| write_buffer::discard(self.operation(&state, &*self.store, None), above, keys));
+    }
+
+    /// Whether chunks are encoded, decoded and named without asking Python.
+    #[getter]
+    fn _is_native(&self) -> bool {
+        self.state().array.is_native()
+    }
+
+    /// Have the array end there, where that is not None: forget what is kept aside of chunks outside.
+    fn _trim_write_buffer(&self, py: Python<'_>, ends: Vec<Option<u64>>) {
+        let state = self.state();
+        py.detach(|| self.above.get().map(|above| above.trim(&state.array, &ends)));
+    }
+
+    /// Say whether changes are refused, and whether basic keys are handled here.
+    fn _configure(&self, read_only: bool, direct: bool) {
+        self.read_only.store(read_only, Ordering::Relaxed);
+        self.direct.store(direct, Ordering::Relaxed);
+    }
+
+    /// The compiled description in use.
+    #[getter]
+    fn _description(&self, py: Python<'_>) -> Py<Description> {
+        self.state().description.clone_ref(py)
+    }
+
+    /// Use another description from now on; operations under way keep theirs.
+    fn _replace_description(&self, py: Python<'_>, description: Py<Description>) {
+        let array = description.bind(py).get().array.clone();
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(State { description, array });
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let state = this.state();
+        let direct = this.direct.load(Ordering::Relaxed);
+        let Some(axes) = direct.then(|| basic(key, &state.array.shape)).flatten() else {
+            return slf.call_method1(intern!(py, "_getitem"), (key,));
+        };
+        let description = state.description.bind(py).get();
+        let kept = axes.iter().filter(|along| !along.dropped).map(|along| along.count);
+        let out = empty(description.dtype.bind(py).clone(), kept)?;
+        let requests = box_requests(&axes, &strides(&description.elements, &out));
+        let selection = Selection::new(&requests, &state.array.shape).map_err(|error| to_py(py, error))?;
+        let memory = Memory::to_read(&description.elements, &out)?;
+        let arena = this.run(py, &state, &selection, &memory, false)?;
+        memory.deliver(&description.elements, &out, arena)?;
+        if axes.iter().all(|along| along.dropped) {
+            return scalar(&out);
+        }
+        Ok(out.into_any())
+    }
+
+    fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let state = this.state();
+        let direct = this.direct.load(Ordering::Relaxed) && !this.read_only.load(Ordering::Relaxed);
+        let plain = direct.then(|| plain_value(py, key, value, &state)).flatten();
+        let Some((axes, value)) = plain else {
+            return slf.call_method1(intern!(py, "_setitem"), (key, value)).map(|_| ());
+        };
+        let elements = &state.description.bind(py).get().elements;
+        let requests = box_requests(&axes, &strides(elements, &value));
+        let selection = Selection::new(&requests, &state.array.shape).map_err(|error| to_py(py, error))?;
+        this.run(py, &state, &selection, &Memory::to_write(elements, &value)?, true).map(drop)
+    }
+
+    /// Read into `out`, whose axes are those of `axes` as `out_axes` says; if `fields`
+    /// are given, only these bytes of the items.
+    #[pyo3(signature = (axes, out_axes, out, fields=None))]
+    fn _read(
+        slf: &Bound<'_, Self>,
+        axes: Vec<AxisArgument<'_>>,
+        out_axes: Vec<Option<usize>>,
+        out: Bound<'_, PyUntypedArray>,
+        fields: Option<Fields>,
+    ) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let state = this.state();
+        let selection = checked(py, &state, &axes, &out_axes, &out, fields, true)?;
+        let elements = &state.description.bind(py).get().elements;
+        let memory = Memory::to_read(elements, &out)?;
+        let arena = this.run(py, &state, &selection, &memory, false)?;
+        memory.deliver(elements, &out, arena)
+    }
+
+    /// Write from `value`, whose axes are those of `axes` as `out_axes` says; if `fields`
+    /// are given, only these bytes of the items.
+    #[pyo3(signature = (axes, out_axes, value, fields=None))]
+    fn _write(
+        slf: &Bound<'_, Self>,
+        axes: Vec<AxisArgument<'_>>,
+        out_axes: Vec<Option<usize>>,
+        value: Bound<'_, PyUntypedArray>,
+        fields: Option<Fields>,
+    ) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        this.check_writable(py)?;
+        let state = this.state();
+        let selection = checked(py, &state, &axes, &out_axes, &value, fields, false)?;
+        let elements = &state.description.bind(py).get().elements;
+        this.run(py, &state, &selection, &Memory::to_write(elements, &value)?, true).map(drop)
+    }
+
+    /// Tell whether nothing, and whether everything, is stored of what a view sees of the array as it is now,
+    /// or of what is beyond it; None if there are positions below the origin. Nothing is right of what is not
+    /// asked.
+    fn _storage_statistics(
+        &self,
+        py: Python<'_>,
+        view: &View,
+        not_stored: bool,
+        fully_stored: bool,
+    ) -> PyResult<Option<(bool, bool)>> {
+        let (state, view) = (self.state(), view.inner());
+        if view.dims.iter().any(Dim::is_empty) {
+            return Ok(Some((true, true)));
+        }
+        let failed = |error| to_py(py, error);
+        let Some(around) = view.enclosing_shape(&state.array.shape).map_err(failed)? else { return Ok(None) };
+        let lowered = view.to_selection(&around).map_err(failed)?;
+        let shape: PerAxis<u64> = around.iter().map(|&size| size as u64).collect();
+        let requests = lowered.requests(&vec![0; lowered.buffer.len()]);
+        let selection = Selection::new(&requests, &shape).map_err(failed)?;
+        let asked = statistics::Statistics { not_stored, fully_stored };
+        let find = |interrupt: Interrupt<'_>| {
+            statistics::storage_statistics(
+                self.operation(&state, &*self.store, Some(interrupt)),
+                &selection,
+                asked,
+            )
+        };
+        let found = py.detach(|| interruptibly(find)).and_then(|found| found);
+        let found = found.map_err(failed)?;
+        Ok(Some((found.not_stored, found.fully_stored)))
+    }
+
+    /// What `_read` does, of the array as it is now, to be begun by `start_reads`: the result is `out`.
+    #[pyo3(signature = (axes, out_axes, out, fields=None))]
+    fn _prepare_read(
+        slf: &Bound<'_, Self>,
+        axes: Vec<AxisArgument<'_>>,
+        out_axes: Vec<Option<usize>>,
+        out: Bound<'_, PyUntypedArray>,
+        fields: Option<Fields>,
+    ) -> PyResult<PreparedRead> {
+        let state = slf.get().state();
+        let selection = checked(slf.py(), &state, &axes, &out_axes, &out, fields, true)?;
+        let result = out.clone().into_any().unbind();
+        Ok(PreparedRead::of(Some(Self::prepared(slf, state, selection, out, false)?), result))
+    }
+
+    /// A read of what a view sees of the array as it is now, to be begun by `start_reads`, or done by
+    /// `PreparedRead.run`: the result is `out`, or a new array of items of a type. If `fields` are given, only
+    /// these bytes of the elements are read.
+    #[pyo3(signature = (view, dtype, out=None, fields=None))]
+    fn _prepare_view_read(
+        slf: &Bound<'_, Self>,
+        view: &View,
+        dtype: &Bound<'_, PyArrayDescr>,
+        out: Option<Bound<'_, PyUntypedArray>>,
+        fields: Option<Fields>,
+    ) -> PyResult<PreparedRead> {
+        view_read::viewed(slf, view.inner(), dtype, out, fields)
+    }
+
+    /// `_write` on the pool; `future` gets None when it is done. Who waits for it may help.
+    #[pyo3(signature = (axes, out_axes, value, future, fields=None))]
+    fn _write_future(
+        slf: &Bound<'_, Self>,
+        axes: Vec<AxisArgument<'_>>,
+        out_axes: Vec<Option<usize>>,
+        value: Bound<'_, PyUntypedArray>,
+        future: Py<PyAny>,
+        fields: Option<Fields>,
+    ) -> PyResult<PendingTransfer> {
+        slf.get().check_writable(slf.py())?;
+        let state = slf.get().state();
+        let selection = checked(slf.py(), &state, &axes, &out_axes, &value, fields, false)?;
+        let parts = vec![Self::prepared(slf, state, selection, value, true)?];
+        let future = FutureRef::Strong(future);
+        Ok(start_transfers(slf.py(), vec![Transfer { parts, future, result: slf.py().None() }]))
+    }
+}
+
+/// First bytes in the array's item and in the buffer's, and how many.
+type Fields = Vec<(usize, usize, usize)>;
+
+fn keys<'a>(first: Option<&'a [u8]>, last: Option<&'a [u8]>) -> write_buffer::KeyInterval<'a> {
+    write_buffer::KeyInterval {
+        first: first.unwrap_or_default(),
+        last: last.unwrap_or_default(),
+        overwriting: None,
+    }
+}
+
+/// Check the buffer against the array's data type or its fields, and the selection against its shape.
+fn checked(
+    py: Python<'_>,
+    state: &State,
+    axes: &[AxisArgument<'_>],
+    out_axes: &[Option<usize>],
+    buffer: &Bound<'_, PyUntypedArray>,
+    fields: Option<Fields>,
+    writable: bool,
+) -> PyResult<Selection> {
+    check_items(state, buffer, fields.as_deref())?;
+    if writable {
+        check_target(buffer)?;
+    }
+    let strides = strides(&state.description.bind(py).get().elements, buffer);
+    let requests = requests(axes, out_axes, buffer.shape(), &strides)?;
+    Selection::new(&requests, &state.array.shape)
+        .and_then(|selection| selection.with_fields(engine_fields(fields), state.array.item_bytes))
+        .map_err(|error| to_py(py, error))
+}
+
+/// Check the items of a buffer against the array's data type, or against fields of it.
+fn check_items(
+    state: &State,
+    buffer: &Bound<'_, PyUntypedArray>,
+    fields: Option<&[(usize, usize, usize)]>,
+) -> PyResult<()> {
+    let description = state.description.bind(buffer.py()).get();
+    let fits = match fields {
+        None => fits(description, buffer),
+        Some(fields) => {
+            let (dtype, item_bytes) = (buffer.dtype(), buffer.dtype().itemsize());
+            let inside = |&(_, caller, bytes): &(usize, usize, usize)| {
+                caller.checked_add(bytes).is_some_and(|end| end <= item_bytes)
+            };
+            let plain = description.elements.is_fixed() && !dtype.has_object();
+            plain && !fields.is_empty() && fields.iter().all(inside)
+        }
+    };
+    if fits {
+        return Ok(());
+    }
+    let dtype = description.dtype.bind(buffer.py());
+    Err(PyTypeError::new_err(format!("the buffer holds {}, the array {dtype}", buffer.dtype())))
+}
+
+/// Fields as the engine has them; none is all of an item.
+fn engine_fields(fields: Option<Fields>) -> Vec<Field> {
+    let fields = fields.unwrap_or_default().into_iter();
+    fields.map(|(item, caller, bytes)| Field { item, caller, bytes }).collect()
+}
+
+/// The box and the value of an assignment that needs neither cast nor broadcast.
+fn plain_value<'py>(
+    py: Python<'py>,
+    key: &Bound<'py, PyAny>,
+    value: &Bound<'py, PyAny>,
+    state: &State,
+) -> Option<(PerAxis<Along>, Bound<'py, PyUntypedArray>)> {
+    let axes = basic(key, &state.array.shape)?;
+    // A derived class means more than its elements, such as a mask or a unit.
+    let value = value.cast_exact::<PyUntypedArray>().ok()?;
+    let counts = axes.iter().filter(|along| !along.dropped).map(|along| along.count);
+    if !counts.eq(value.shape().iter().copied()) {
+        return None;
+    }
+    fits(state.description.bind(py).get(), value).then(|| (axes, value.clone()))
+}
+
+/// Whether the items of `buffer` are the elements of the array.
+fn fits(description: &Description, buffer: &Bound<'_, PyUntypedArray>) -> bool {
+    let (py, dtype) = (buffer.py(), buffer.dtype());
+    if !description.elements.is_fixed() {
+        return description.elements.accepts(dtype.kind());
+    }
+    dtype.is_equiv_to(description.dtype.bind(py)) && dtype.itemsize() == description.array.item_bytes
+}
+
+/// The requests for a box, whose axes that are kept have `strides`.
+fn box_requests<'a>(axes: &[Along], strides: &[isize]) -> PerAxis<Request<'a>> {
+    let mut strides = strides.iter().copied();
+    let request = |along: &Along| {
+        let stride = if along.dropped { 0 } else { strides.next().unwrap_or(0) };
+        Request::Range { start: along.start, step: along.step, count: along.count, stride }
+    };
+    axes.iter().map(request).collect()
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Description>()?;
+    module.add_class::<ArrayBase>()?;
+    module.add_class::<PendingTransfer>()?;
+    module.add_class::<WriteBuffer>()?;
+    convert::register(module)?;
+    reduce::register(module)?;
+    prepared_read::register(module)
+}

@@ -1,0 +1,404 @@
+//! Transfers that somebody waits for: a thread of the engine does them, or who waits.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::runtime::once_cell::intern;
+use numpy::PyUntypedArray;
+use pyo3::prelude::*;
+use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
+use pyo3::{PyTraverseError, PyVisit};
+use tessarr_engine::pipeline::operation::Interrupt;
+use tessarr_engine::pool::{QueuedOperation, Runner};
+use tessarr_engine::selection::Selection;
+use tessarr_engine::store::Store;
+use tessarr_engine::vlen::Arena;
+use tessarr_engine::{pool, read, Error, Result};
+
+use super::view_read::Spread;
+use super::{interruptibly, ArrayBase, Memory, State};
+use crate::runtime::error::{foreign, to_py};
+
+/// What is read or written, and the future that is told how it ended.
+pub(crate) struct Transfer {
+    pub parts: Vec<Part>,
+    pub future: FutureRef,
+    pub result: Py<PyAny>,
+}
+
+/// A reference to the future of a transfer.
+pub(crate) enum FutureRef {
+    /// It keeps the future alive: the transfer has effects beyond its result.
+    Strong(Py<PyAny>),
+    /// OnceCell the program drops the future, the result of the transfer has no use.
+    Weak(Py<PyWeakrefReference>),
+}
+
+impl FutureRef {
+    pub(super) fn weak(future: &Bound<'_, PyAny>) -> PyResult<Self> {
+        PyWeakrefReference::new(future).map(|future| FutureRef::Weak(future.unbind()))
+    }
+
+    /// The future; None: the program has dropped it.
+    fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        match self {
+            FutureRef::Strong(future) => Some(future.bind(py).clone()),
+            FutureRef::Weak(future) => future.bind(py).upgrade(),
+        }
+    }
+}
+
+/// What is read or written of one array.
+pub(crate) struct Part {
+    pub base: Py<ArrayBase>,
+    pub state: Arc<State>,
+    /// That of the array, or what stands for it.
+    pub store: Arc<dyn Store>,
+    pub selection: Selection,
+    pub memory: Memory,
+    pub buffer: Py<PyUntypedArray>,
+    pub writes: bool,
+    /// Where what was read goes then.
+    pub spread: Option<Spread>,
+}
+
+/// What Ctrl-C raised in the thread that waits.
+type Raised = Arc<Mutex<Option<Error>>>;
+
+/// Have who waits raise an error.
+fn raise(raised: &Raised, error: Error) {
+    *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+}
+
+/// What is done with the end of one of several parts, whose number comes first.
+type Ended<'e> = &'e (dyn Fn(usize, Result<Arena>) + Sync);
+
+/// A transfer that is queued: it is taken once, by who does it or by who cancels it.
+pub(super) struct Slot(Mutex<Option<Transfer>>);
+
+impl Slot {
+    fn of(transfer: Transfer) -> Arc<Slot> {
+        Arc::new(Slot(Mutex::new(Some(transfer))))
+    }
+
+    fn take(&self) -> Option<Transfer> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Take the transfer if `condition` holds for it.
+    fn take_if(&self, condition: impl FnOnce(&Transfer) -> bool) -> Option<Transfer> {
+        // In a forked child another thread may have had the lock, and has it for ever.
+        let mut transfer = self.0.try_lock().ok()?;
+        transfer.take_if(|transfer| condition(transfer))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.try_lock().is_ok_and(|transfer| transfer.is_none())
+    }
+}
+
+/// Do the transfers that are not cancelled.
+fn run_queued(slots: &[Arc<Slot>], runner: Runner, told: &Raised) {
+    let transfers: Vec<Transfer> = slots.iter().filter_map(|slot| slot.take()).collect();
+    if !transfers.is_empty() {
+        run(transfers, runner, told);
+    }
+}
+
+/// Have threads of the engine do transfers; who waits for one of them may help.
+pub(crate) fn start_transfers(py: Python<'_>, transfers: Vec<Transfer>) -> PendingTransfer {
+    let concurrency = concurrency(&transfers);
+    let slots: Vec<Arc<Slot>> = transfers.into_iter().map(Slot::of).collect();
+    let queued = slots.clone();
+    // Where no thread can be made, it is done here: others may need the GIL for it.
+    PendingTransfer::new(slots, true, |told| {
+        py.detach(|| pool::spawn(concurrency, move |runner| run_queued(&queued, runner, &told)))
+    })
+}
+
+/// Have a thread of the engine read what is small of an array, with all of it that was begun by then:
+/// to wake a thread, and to be told by it, takes longer than the read does, and they share what they
+/// read.
+pub(super) fn start_with_array(py: Python<'_>, transfer: Transfer) -> PendingTransfer {
+    let (base, concurrency) = (transfer.parts[0].base.clone_ref(py), transfer.concurrency());
+    let slot = Slot::of(transfer);
+    PendingTransfer::new(vec![slot.clone()], false, |told| {
+        let array = base.clone_ref(py);
+        let take = move |runner| run_queued(&array.get().waiting.take(), runner, &told);
+        match base.get().waiting.add(slot) {
+            true => py.detach(|| pool::spawn(concurrency, take)),
+            false => QueuedOperation::new(take),
+        }
+    })
+}
+
+/// How many of them the stores want under way; 0: they do not wait.
+fn concurrency<'t>(transfers: impl IntoIterator<Item = &'t Transfer>) -> usize {
+    transfers.into_iter().map(Transfer::concurrency).max().unwrap_or(0)
+}
+
+/// Do them, and tell the futures, whatever happens. Who waits may be interrupted, but what was
+/// begun goes on: a worker does again what was not told.
+fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
+    let raised = (runner == Runner::Caller).then_some(told);
+    let pending: Vec<Pending> = transfers.into_iter().map(|one| Pending::new(one, raised)).collect();
+    match runner {
+        // What went wrong with all, those are told whose parts have not ended.
+        Runner::Worker => drop(pool::guarded(|| each(&pending, None))),
+        Runner::Caller => {
+            if let Err(error) = interruptibly(|interrupt| each(&pending, Some(interrupt))) {
+                raise(told, error);
+                let left: Vec<Transfer> = pending.into_iter().filter_map(Pending::untold).collect();
+                pool::spawn(concurrency(&left), move |_| run(left, Runner::Worker, &Raised::default()));
+                return;
+            }
+        }
+    }
+    // At interpreter exit nobody waits any more. What a transfer kept alive is let go where its future
+    // is told: who waited may rely on that, as a file in a Zip file is whole when nobody has it open.
+    crate::runtime::atexit::attached(move |py| pending.into_iter().for_each(|one| one.tell(py)));
+}
+
+/// Do the parts side by side, those that read the same array as one. The future of what waits for a
+/// store is told when it ends, if there is more to do; others are told at the end, as telling takes
+/// longer than they do. What Ctrl-C raised in code of Python ends it, where it is asked about.
+fn each(pending: &[Pending], interrupt: Option<Interrupt<'_>>) -> Result<()> {
+    let places: Vec<(&Pending, usize)> =
+        pending.iter().flat_map(|one| (0..one.transfer.parts.len()).map(move |part| (one, part))).collect();
+    let parts: Vec<&Part> = places.iter().map(|&(one, part)| &one.transfer.parts[part]).collect();
+    let concurrency = concurrency(pending.iter().map(|one| &one.transfer));
+    let waits = concurrency > pool::threads();
+    let left = AtomicUsize::new(pending.len());
+    let end = |index: usize, done| {
+        let (one, part) = places[index];
+        if one.end(part, done) && left.fetch_sub(1, Ordering::Relaxed) > 1 && waits {
+            crate::runtime::atexit::attached(|py| one.tell(py));
+        }
+    };
+    let alike = alike(&parts);
+    let some = |number: usize| {
+        let (reads, exit) = (&alike[number], OnceLock::new());
+        let ended = |index: usize, done: Result<Arena>| {
+            let index = reads[index];
+            match done.and_then(|arena| parts[index].spread().map(|()| arena)) {
+                Err(error) if interrupt.is_some() && error.ends_wait() => drop(exit.set(error)),
+                done => end(index, done),
+            }
+        };
+        let work = || {
+            together(&parts, reads, interrupt, &ended);
+            Ok(())
+        };
+        if let Err(error) = pool::guarded(work) {
+            reads.iter().for_each(|&index| end(index, Err(error.clone())));
+        }
+        exit.into_inner().map_or(Ok(()), Err)
+    };
+    let asked = interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool);
+    match waits {
+        true => pool::wait_for(alike.len(), concurrency, asked, &some),
+        false => pool::parallel_for(alike.len(), usize::MAX, asked, &some),
+    }
+}
+
+/// Which of them read the same array, also where it was opened more than once, and nothing is kept
+/// aside of it.
+pub(super) fn alike(parts: &[&Part]) -> Vec<Vec<usize>> {
+    let mut found: Vec<Vec<usize>> = Vec::new();
+    let mut known = HashMap::new();
+    for (index, part) in parts.iter().enumerate() {
+        let base = part.base.get();
+        let alone = part.writes || base.above.get().is_some();
+        let place = (Arc::as_ptr(&part.store).cast::<()>(), &base.prefix, Arc::as_ptr(&part.state.array));
+        let number = if alone { found.len() } else { *known.entry(place).or_insert(found.len()) };
+        match found.get_mut(number) {
+            Some(same) => same.push(index),
+            None => found.push(vec![index]),
+        }
+    }
+    found
+}
+
+/// Do those of `parts` that are `alike`.
+fn together(parts: &[&Part], alike: &[usize], interrupt: Option<Interrupt<'_>>, ended: Ended<'_>) {
+    let Part { base, state, store, selection, memory, writes, .. } = parts[alike[0]];
+    if let [_] = alike {
+        return ended(0, base.get().transfer(state, &**store, interrupt, selection, memory, *writes));
+    }
+    let reads: Vec<(&Selection, *mut u8)> =
+        alike.iter().map(|&index| (&parts[index].selection, parts[index].memory.address)).collect();
+    // SAFETY: as for one of them; who collects them gives each places of its own.
+    unsafe { read::read_group(base.get().operation(state, &**store, interrupt), &reads, ended) }
+}
+
+impl Part {
+    fn concurrency(&self) -> usize {
+        if self.writes {
+            self.store.write_concurrency()
+        } else {
+            self.store.concurrency()
+        }
+    }
+
+    /// Bring what was read to its places.
+    fn spread(&self) -> Result<()> {
+        self.spread.as_ref().map_or(Ok(()), Spread::copy)
+    }
+
+    fn deliver(&self, py: Python<'_>, done: Result<Arena>) -> PyResult<()> {
+        let arena = done.map_err(|error| to_py(py, error))?;
+        let elements = &self.state.description.bind(py).get().elements;
+        if self.writes {
+            return Ok(());
+        }
+        self.memory.deliver(elements, self.buffer.bind(py), arena)?;
+        self.spread.iter().for_each(|spread| spread.deliver(py));
+        Ok(())
+    }
+
+    /// Read in the thread of who waits for it; Ctrl-C raises what is pending.
+    pub(super) fn read(&self, py: Python<'_>) -> PyResult<()> {
+        let Part { base, state, store, selection, memory, .. } = self;
+        let work = |interrupt: Interrupt<'_>| {
+            let arena = base.get().transfer(state, &**store, Some(interrupt), selection, memory, false)?;
+            self.spread().map(|()| arena)
+        };
+        self.deliver(py, py.detach(|| interruptibly(work)).and_then(|done| done))
+    }
+
+    /// Show Python's collector what it keeps.
+    pub(super) fn visit(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.base)?;
+        visit.call(&self.buffer)?;
+        self.spread.iter().try_for_each(|spread| spread.visit(visit))
+    }
+}
+
+impl Transfer {
+    fn concurrency(&self) -> usize {
+        self.parts.iter().map(Part::concurrency).max().unwrap_or(0)
+    }
+}
+
+/// How often a future is told the same: more often than somebody's signals come between.
+const TIMES: usize = 8;
+
+/// A transfer that was begun.
+struct Pending {
+    transfer: Transfer,
+    /// Where who waits is told what to raise, if that is who does it.
+    raised: Option<Raised>,
+    /// None: the future was told.
+    ends: Mutex<Option<Ends>>,
+}
+
+/// How the parts of a transfer ended, and how many have not.
+struct Ends {
+    parts: Vec<Option<Result<Arena>>>,
+    left: usize,
+}
+
+impl Pending {
+    fn new(transfer: Transfer, raised: Option<&Raised>) -> Self {
+        let left = transfer.parts.len();
+        let parts = transfer.parts.iter().map(|_| None).collect();
+        Pending { transfer, raised: raised.cloned(), ends: Mutex::new(Some(Ends { parts, left })) }
+    }
+
+    fn ends(&self) -> MutexGuard<'_, Option<Ends>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Note how a part ended; return whether it was the last. What ended is not noted again.
+    fn end(&self, part: usize, done: Result<Arena>) -> bool {
+        let mut ends = self.ends();
+        let Some(Ends { parts, left }) = &mut *ends else { return false };
+        if parts[part].is_some() {
+            return false;
+        }
+        parts[part] = Some(done);
+        *left -= 1;
+        *left == 0
+    }
+
+    /// Tell the future, once, how the parts ended: of several errors it is told the first.
+    fn tell(&self, py: Python<'_>) {
+        let Some(Ends { parts, .. }) = self.ends().take() else { return };
+        let Some(future) = self.transfer.future.get(py) else { return };
+        let missed = || Err(Error::internal("a transfer was not begun"));
+        let ended = self.transfer.parts.iter().zip(parts);
+        let ended = ended.map(|(part, done)| part.deliver(py, done.unwrap_or_else(missed)));
+        // All are delivered, whatever becomes of one.
+        let end = match ended.fold(Ok(()), PyResult::and) {
+            Ok(()) => (Some(&self.transfer.result), None),
+            Err(error) => (None, Some(error.into_value(py))),
+        };
+        // Ctrl-C may come between, or a callback end the program: all are told before that.
+        for _ in 0..TIMES {
+            let told = future.call_method1(intern!(py, "_set_outcome"), (&end.0, &end.1));
+            match (told, &self.raised) {
+                (Ok(_), _) => break,
+                (Err(raised), Some(waits)) => raise(waits, foreign(py, raised)),
+                (Err(raised), None) => raised.write_unraisable(py, Some(&future)),
+            }
+        }
+    }
+
+    /// The transfer, unless its future was told.
+    fn untold(self) -> Option<Transfer> {
+        let untold = self.ends().is_some();
+        untold.then_some(self.transfer)
+    }
+}
+
+/// An operation that a thread of the engine is to do.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct PendingTransfer {
+    queued: QueuedOperation,
+    raised: Raised,
+    slots: Vec<Arc<Slot>>,
+    /// Whether the queued operation does the transfers of these slots and no others.
+    alone: bool,
+}
+
+impl PendingTransfer {
+    fn new(slots: Vec<Arc<Slot>>, alone: bool, queue: impl FnOnce(Raised) -> QueuedOperation) -> Self {
+        let raised = Raised::default();
+        PendingTransfer { queued: queue(raised.clone()), raised, slots, alone }
+    }
+
+    /// Take transfers out of the queue that no thread has begun; return whether there were any.
+    fn withdraw(&self, condition: impl Fn(&Transfer) -> bool) -> bool {
+        let taken: Vec<Transfer> = self.slots.iter().filter_map(|slot| slot.take_if(&condition)).collect();
+        if !taken.is_empty() && self.alone && self.slots.iter().all(|slot| slot.is_empty()) {
+            self.queued.withdraw();
+        }
+        !taken.is_empty()
+    }
+}
+
+/// Without the futures that hold it, what serves them alone leaves the queue.
+impl Drop for PendingTransfer {
+    fn drop(&mut self) {
+        // A forked child touches nothing that the queue of its parent holds.
+        if self.queued.is_of_this_process() {
+            self.withdraw(|transfer| matches!(transfer.future, FutureRef::Weak(_)));
+        }
+    }
+}
+
+#[pymethods]
+impl PendingTransfer {
+    /// Leave out what the future waits for, if no thread has started it; return whether that was done.
+    fn cancel(&self, future: &Bound<'_, PyAny>) -> bool {
+        self.withdraw(|transfer| transfer.future.get(future.py()).is_some_and(|other| other.is(future)))
+    }
+
+    /// Do it in this thread, if no other has begun it; Ctrl-C raises what is pending.
+    fn help(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.queued.help());
+        let raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
+        raised.map_or(Ok(()), |error| Err(to_py(py, error)))
+    }
+}

@@ -1,0 +1,119 @@
+//! Reads that were asked for, and start_transfers together.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
+use tessarr_engine::Error;
+
+use super::pending_transfer::{
+    start_transfers, start_with_array, FutureRef, Part, PendingTransfer, Transfer,
+};
+use super::shared_reads::{share, Place};
+use crate::runtime::error::to_py;
+use crate::store::{CoalescingStore, Store};
+
+/// A read that has not begun, unless somebody took it.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct PreparedRead(Mutex<Option<Read>>);
+
+/// What is read, nothing if there is nothing to be read, and what whoever reads it gets.
+struct Read {
+    part: Option<Part>,
+    result: Py<PyAny>,
+}
+
+impl PreparedRead {
+    pub(super) fn of(part: Option<Part>, result: Py<PyAny>) -> Self {
+        PreparedRead(Mutex::new(Some(Read { part, result })))
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Read>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl PreparedRead {
+    /// Whether there is nothing to be read.
+    #[getter]
+    fn is_empty(&self) -> bool {
+        self.held().as_ref().is_none_or(|read| read.part.is_none())
+    }
+
+    /// Read in this thread, and return the result; Ctrl-C raises what is pending.
+    fn run(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let taken = self.held().take();
+        let Some(Read { part, result }) = taken else {
+            return Err(to_py(py, Error::internal("a read was begun twice")));
+        };
+        part.map_or(Ok(()), |part| part.read(py))?;
+        Ok(result)
+    }
+
+    // The lock is held for a moment, and never while Python collects garbage: all of it is seen.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Ok(held) = self.0.try_lock() else { return Ok(()) };
+        let Some(Read { part, result }) = held.as_ref() else { return Ok(()) };
+        visit.call(result)?;
+        part.iter().try_for_each(|part| part.visit(&visit))
+    }
+
+    fn __clear__(&self) {
+        let taken = self.held().take();
+        drop(taken);
+    }
+}
+
+/// Where a read is, and what is shared there; None: nothing is.
+type Placed<'py> = Option<(Bound<'py, Store>, Bound<'py, CoalescingStore>)>;
+
+/// Have threads of the engine read, side by side; of each a future is told. Who waits for one helps with
+/// all. A single one that is small is read `soon`, with those of its array that were begun by then. Of each may
+/// be told where it is, below caches and transactions, and what is shared there with others. With `weak` the
+/// engine does not keep the futures alive: when all are dropped, a read that no thread has begun leaves the
+/// queue, if they alone hold what this returns.
+#[pyfunction]
+#[pyo3(signature = (reads, futures, *, coalesce = false, locations = None, weak = false))]
+fn start_reads(
+    py: Python<'_>,
+    reads: Vec<Bound<'_, PreparedRead>>,
+    futures: Vec<Bound<'_, PyAny>>,
+    coalesce: bool,
+    locations: Option<Vec<Placed<'_>>>,
+    weak: bool,
+) -> PyResult<PendingTransfer> {
+    let futures = futures.into_iter().map(|future| match weak {
+        true => FutureRef::weak(&future),
+        false => Ok(FutureRef::Strong(future.unbind())),
+    });
+    let futures = futures.collect::<PyResult<Vec<_>>>()?;
+    let mut shared = Vec::new();
+    let mut place = locations.into_iter().flatten();
+    let begun = reads.iter().zip(futures).filter_map(|(read, future)| {
+        let place = place.next().flatten();
+        let Read { part, result } = read.get().held().take()?;
+        shared.push(
+            place.map(|(below, shared)| Place { below: below.get().engine(), shared: shared.get().engine() }),
+        );
+        Some(Transfer { parts: part.into_iter().collect(), future, result })
+    });
+    let mut transfers: Vec<Transfer> = begun.collect();
+    if shared.iter().any(Option::is_some) {
+        let parts = transfers.iter_mut().zip(shared).filter_map(|(transfer, place)| {
+            let [part] = &mut transfer.parts[..] else { return None };
+            Some((part, place?))
+        });
+        let parts = parts.collect();
+        py.detach(|| share(parts));
+    }
+    Ok(match &transfers[..] {
+        [one] if coalesce && !one.parts.is_empty() => start_with_array(py, transfers.swap_remove(0)),
+        _ => start_transfers(py, transfers),
+    })
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PreparedRead>()?;
+    module.add_function(wrap_pyfunction!(start_reads, module)?)
+}

@@ -1,0 +1,82 @@
+//! `Blocks`: what stands behind views of a base that is cut into blocks.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use tessarr_engine::index_space;
+
+use crate::index_space::View;
+use crate::runtime::error::to_py;
+
+/// A base, as a view of what is read, the domain of its blocks, and how long these are.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct Blocks(index_space::Blocks);
+
+/// What stands behind a view of blocks: the product of positions of each dimension.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct BlockSource {
+    blocks: Py<Blocks>,
+    found: index_space::BlockSources,
+}
+
+/// How one axis is cut: a short block, the length of whole ones, their number, and a short one again.
+type AxisBlocks = (usize, usize, usize, usize);
+
+#[pymethods]
+impl Blocks {
+    #[new]
+    fn new(base: &View, domain: &View, factors: Vec<i64>) -> PyResult<Blocks> {
+        let (base, domain) = (base.inner().clone(), domain.inner().dims.clone());
+        let fits = base.dims.len() == domain.len() && domain.len() == factors.len();
+        if !fits || factors.iter().any(|&factor| factor < 1) {
+            return Err(PyTypeError::new_err("the factors do not fit"));
+        }
+        Ok(Blocks(index_space::Blocks { base, domain, factors: factors.into() }))
+    }
+
+    /// What stands behind a view of the domain; None if that has no position.
+    fn source(slf: &Bound<'_, Self>, view: &View) -> PyResult<Option<BlockSource>> {
+        let blocks = &slf.get().0;
+        if view.inner().maps.len() != blocks.domain.len() {
+            return Err(PyTypeError::new_err("the view does not fit"));
+        }
+        let found = blocks.sources(view.inner()).map_err(|error| to_py(slf.py(), error))?;
+        Ok(found.map(|found| BlockSource { blocks: slf.clone().unbind(), found }))
+    }
+}
+
+#[pymethods]
+impl BlockSource {
+    /// How many positions of each dimension there are.
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.found.counts().collect::<Vec<_>>())
+    }
+
+    /// Where the positions of the view are in the product; None: in the same order.
+    #[getter]
+    fn order(&self) -> Option<View> {
+        (!self.found.is_in_order()).then(|| self.found.order.clone().into())
+    }
+
+    /// What stands behind the positions at some places along the first dimension, and how it is cut.
+    fn part(&self, py: Python<'_>, first: usize, last: usize) -> PyResult<(View, Vec<AxisBlocks>)> {
+        if first >= last || self.found.counts().next().is_some_and(|count| last > count) {
+            return Err(PyTypeError::new_err("there are no such positions"));
+        }
+        let found = self.blocks.get().0.part(&self.found, first..last);
+        let (view, axis_blocks) = found.map_err(|error| to_py(py, error))?;
+        Ok((
+            view.into(),
+            axis_blocks
+                .iter()
+                .map(|blocks| (blocks.first, blocks.whole, blocks.wholes, blocks.last))
+                .collect(),
+        ))
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Blocks>()?;
+    module.add_class::<BlockSource>()
+}

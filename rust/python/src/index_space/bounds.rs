@@ -1,0 +1,173 @@
+//! Domains by the lists of their bounds, as arguments of Python or members of JSON say them.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use tessarr_engine::index_space::{self, Dim, PerDimension, END, INFINITE, MAX_RANK};
+
+use super::indexing_terms::label_of;
+use super::json::listed;
+use super::{argument, told};
+use crate::runtime::bool_arg::as_bool;
+use crate::runtime::safe_repr::safe_repr;
+
+/// A bound, and whether it is implicit.
+pub(super) type End = (i64, bool);
+
+/// What is stated of a domain: one list for each kind of bound.
+#[derive(Default)]
+pub(super) struct Stated {
+    pub(super) rank: Option<i64>,
+    pub(super) inclusive_min: Option<Vec<End>>,
+    pub(super) exclusive_max: Option<Vec<End>>,
+    pub(super) inclusive_max: Option<Vec<End>>,
+    pub(super) shape: Option<Vec<End>>,
+    pub(super) labels: Option<Vec<Option<Arc<str>>>>,
+    pub(super) implicit_lower: Option<Vec<bool>>,
+    pub(super) implicit_upper: Option<Vec<bool>>,
+    /// What stands before all names.
+    pub(super) prefix: &'static str,
+}
+
+/// An argument of Python that may be left out.
+type Argument<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+impl Stated {
+    /// What arguments say: the rank; `inclusive_min`, `exclusive_max`, `inclusive_max` and `shape`; labels;
+    /// which lower and which upper bounds are implicit.
+    ///
+    /// # Errors
+    /// TypeError if they are of other types.
+    pub(super) fn said(
+        rank: Argument<'_, '_>,
+        [lower, upper, last, shape]: [Argument<'_, '_>; 4],
+        labels: Argument<'_, '_>,
+        [implicit_lower, implicit_upper]: [Argument<'_, '_>; 2],
+    ) -> PyResult<Stated> {
+        let bounds =
+            |given, name| column(given, name, "an integer of 64 bits", |one| Ok((one.extract()?, false)));
+        let flags = |given, name| column(given, name, "a boolean", |item| as_bool(item, name));
+        Ok(Stated {
+            rank: rank.map(|rank| rank.extract().map_err(|_| no(rank, "rank", "an integer"))).transpose()?,
+            inclusive_min: bounds(lower, "inclusive_min")?,
+            exclusive_max: bounds(upper, "exclusive_max")?,
+            inclusive_max: bounds(last, "inclusive_max")?,
+            shape: bounds(shape, "shape")?,
+            labels: column(labels, "labels", "a string", |label| match label {
+                label if label.is_none() => Ok(None),
+                label => label_of(label),
+            })?,
+            implicit_lower: flags(implicit_lower, "implicit_lower_bounds")?,
+            implicit_upper: flags(implicit_upper, "implicit_upper_bounds")?,
+            prefix: "",
+        })
+    }
+
+    /// The dimensions.
+    pub(super) fn dims(&self, py: Python<'_>) -> PyResult<PerDimension<Dim>> {
+        let rank = self.length(py)?;
+        let mut dims: PerDimension<Dim> = match &self.inclusive_min {
+            Some(given) => given.iter().map(|&(lower, implicit)| begun(lower, implicit)).collect(),
+            None if self.shape.is_some() => (0..rank).map(|_| begun(0, false)).collect(),
+            None => (0..rank).map(|_| begun(-INFINITE, true)).collect(),
+        };
+        self.end(py, &mut dims)?;
+        for (k, Dim { lower, upper, .. }) in dims.iter().enumerate() {
+            if !index_space::is_interval(*lower, *upper) {
+                let what = format!("[{lower}, {upper}) is not an interval of indices");
+                return Err(argument(py, format!("dimension {k}: {what}")));
+            }
+        }
+        for (dim, label) in dims.iter_mut().zip(self.labels.iter().flatten()) {
+            dim.label.clone_from(label);
+        }
+        for (dim, &implicit) in dims.iter_mut().zip(self.implicit_lower.iter().flatten()) {
+            dim.implicit.0 = implicit;
+        }
+        for (dim, &implicit) in dims.iter_mut().zip(self.implicit_upper.iter().flatten()) {
+            dim.implicit.1 = implicit;
+        }
+        told(py, index_space::checked_labels(dims))
+    }
+
+    /// The length of all lists.
+    fn length(&self, py: Python<'_>) -> PyResult<usize> {
+        let prefix = self.prefix;
+        let too_many = |rank| argument(py, format!("{prefix}rank: {rank} is not from 0 to {MAX_RANK}"));
+        let mut rank = match self.rank {
+            Some(rank) => Some(usize::try_from(rank).map_err(|_| too_many(rank))?),
+            None => None,
+        };
+        for (name, given) in [
+            ("inclusive_min", self.inclusive_min.as_ref().map(Vec::len)),
+            ("exclusive_max", self.exclusive_max.as_ref().map(Vec::len)),
+            ("inclusive_max", self.inclusive_max.as_ref().map(Vec::len)),
+            ("shape", self.shape.as_ref().map(Vec::len)),
+            ("labels", self.labels.as_ref().map(Vec::len)),
+            ("implicit_lower_bounds", self.implicit_lower.as_ref().map(Vec::len)),
+            ("implicit_upper_bounds", self.implicit_upper.as_ref().map(Vec::len)),
+        ] {
+            let Some(count) = given else {
+                continue;
+            };
+            if let Some(rank) = rank.filter(|&rank| rank != count) {
+                return Err(argument(py, format!("{prefix}{name}: {count} items, the rank is {rank}")));
+            }
+            rank = given;
+        }
+        match rank {
+            Some(rank) if rank > MAX_RANK => Err(too_many(rank as i64)),
+            Some(rank) => Ok(rank),
+            None => Err(argument(py, format!("the number of dimensions, {prefix}rank, is not given"))),
+        }
+    }
+
+    /// Give dimensions their upper bounds, in whichever way these are stated.
+    fn end(&self, py: Python<'_>, dims: &mut [Dim]) -> PyResult<()> {
+        let ends = [&self.exclusive_max, &self.inclusive_max, &self.shape];
+        let mut given = ends.into_iter().enumerate().filter_map(|(k, end)| Some((k, end.as_ref()?)));
+        let Some((kind, end)) = given.next() else {
+            return Ok(());
+        };
+        if given.next().is_some() {
+            let prefix = self.prefix;
+            let names = format!("{prefix}exclusive_max, {prefix}inclusive_max and {prefix}shape");
+            return Err(argument(py, format!("give one of {names}")));
+        }
+        for (dim, &(bound, implicit)) in dims.iter_mut().zip(end) {
+            dim.implicit.1 = implicit;
+            dim.upper = match kind {
+                0 => bound,
+                1 => bound.saturating_add(1),
+                _ => index_space::end(dim.lower, bound),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// A dimension without an upper bound.
+fn begun(lower: i64, implicit: bool) -> Dim {
+    Dim { implicit: (implicit, true), ..Dim::new(lower, END) }
+}
+
+/// What an argument lists.
+pub(super) fn column<T>(
+    given: Argument<'_, '_>,
+    name: &str,
+    kind: &str,
+    read: impl Fn(&Bound<'_, PyAny>) -> PyResult<T>,
+) -> PyResult<Option<Vec<T>>> {
+    let Some(given) = given else {
+        return Ok(None);
+    };
+    let items = listed(given, name).map_err(|_| no(given, name, "a list"))?;
+    let items = items.iter().map(|item| read(item).map_err(|_| no(item, name, kind)));
+    items.collect::<PyResult<_>>().map(Some)
+}
+
+/// The exception of an argument of a wrong type.
+fn no(value: &Bound<'_, PyAny>, name: &str, what: &str) -> PyErr {
+    PyTypeError::new_err(format!("{name}: {} is not {what}", safe_repr(value)))
+}

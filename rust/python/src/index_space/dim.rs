@@ -1,0 +1,440 @@
+//! `Dim`: an interval with a label, as a value of Python.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyRange, PyString, PyTuple};
+use tessarr_engine::index_space::{self, END, INFINITE};
+
+use super::indexing_terms::label_of;
+use super::{argument, told};
+use crate::runtime::bool_arg::as_bool;
+use crate::runtime::safe_repr::safe_repr;
+use crate::runtime::subclass::{attributes, copy_instance, pickle_parts, set_attributes, PickleParts};
+
+/// An interval of indices along one dimension, and what the dimension is called.
+///
+/// ``Dim(size)``, ``Dim(inclusive_min, exclusive_max)``, ``Dim(label)`` for one without bounds,
+/// or keywords.
+///
+/// Parameters
+/// ----------
+/// inclusive_min, exclusive_max, inclusive_max, size : int, optional
+///     The bounds. Where both are left out the dimension is unbounded, and both are implicit
+///     unless said otherwise; with ``size=None`` it begins at 0 and has no end.
+/// label : str, optional
+///     The name; by default none.
+/// implicit_lower, implicit_upper : bool, optional
+///     Whether the bound is what holds now rather than a promise. By default only where it is
+///     not given and infinite.
+///
+/// Raises
+/// ------
+/// ArgumentError
+///     If the bounds are no interval.
+///
+/// Notes
+/// -----
+/// TensorStore's ``Dim`` (index space, dimension).
+///
+/// Examples
+/// --------
+/// >>> Dim(5, label="x"), Dim(3, 9).size, list(Dim(inclusive_min=-1, size=3))
+/// (Dim(inclusive_min=0, exclusive_max=5, label="x"), 6, [-1, 0, 1])
+#[pyclass(subclass, weakref, eq, module = "tessarr._engine")]
+#[derive(PartialEq)]
+pub(crate) struct Dim(pub(super) index_space::Dim);
+
+/// What is pickle_parts: the bounds, whether they are implicit, the name, and what Python keeps in the object.
+type State<'py> = (i64, i64, (bool, bool), Option<String>, Option<Bound<'py, PyDict>>);
+
+/// What is said of a bound or a size: nothing, None, or what it is.
+#[derive(Default)]
+enum Said<'py> {
+    #[default]
+    Nothing,
+    Open,
+    Is(Bound<'py, PyAny>),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Said<'py> {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        Ok(if value.is_none() { Said::Open } else { Said::Is(value.to_owned()) })
+    }
+}
+
+impl<'py> Said<'py> {
+    fn nothing(&self) -> bool {
+        matches!(self, Said::Nothing)
+    }
+
+    /// The integer, if it is one.
+    fn integer(&self) -> PyResult<Option<i64>> {
+        let Said::Is(value) = self else {
+            return Ok(None);
+        };
+        let found = value.extract().map(Some);
+        found.map_err(|_| PyTypeError::new_err(format!("{} is not an integer of 64 bits", safe_repr(value))))
+    }
+
+    /// Take what stood first, where no keyword says the same.
+    fn fill(&mut self, value: &Bound<'py, PyAny>, name: &str) -> PyResult<()> {
+        if !self.nothing() {
+            return Err(PyTypeError::new_err(format!("Dim got two values for {name}")));
+        }
+        *self = value.extract()?;
+        Ok(())
+    }
+}
+
+/// Whether something is true, or what holds where nothing is said.
+fn flag_or(value: &Said<'_>, otherwise: bool) -> PyResult<bool> {
+    match value {
+        Said::Is(value) => as_bool(value, "implicit"),
+        _ => Ok(otherwise),
+    }
+}
+
+/// Whether something may be a label, where a number might stand as well.
+fn is_label(value: &Bound<'_, PyAny>) -> bool {
+    value.is_none() || value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>()
+}
+
+#[pymethods]
+impl Dim {
+    /// A dimension without bounds: `__init__` says what it is, also for classes that derive from this one and
+    /// are given something else.
+    #[new]
+    #[pyo3(
+        signature = (*_arguments, **_keywords),
+        text_signature = "(*bounds, inclusive_min=..., exclusive_max=..., inclusive_max=..., size=..., label=..., implicit_lower=..., implicit_upper=...)"
+    )]
+    fn new(_arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Dim {
+        Dim(index_space::Dim { implicit: (true, true), ..index_space::Dim::new(-INFINITE, END) })
+    }
+
+    #[pyo3(signature = (
+        *bounds,
+        inclusive_min = Said::Nothing,
+        exclusive_max = Said::Nothing,
+        inclusive_max = Said::Nothing,
+        size = Said::Nothing,
+        label = Said::Nothing,
+        implicit_lower = Said::Nothing,
+        implicit_upper = Said::Nothing,
+    ))]
+    #[allow(clippy::too_many_arguments)] // they are TensorStore's
+    fn __init__<'py>(
+        slf: &Bound<'py, Self>,
+        py: Python<'py>,
+        bounds: &Bound<'py, PyTuple>,
+        mut inclusive_min: Said<'py>,
+        mut exclusive_max: Said<'py>,
+        inclusive_max: Said<'py>,
+        mut size: Said<'py>,
+        mut label: Said<'py>,
+        implicit_lower: Said<'py>,
+        implicit_upper: Said<'py>,
+    ) -> PyResult<()> {
+        let given: Vec<Bound<'py, PyAny>> = bounds.iter().collect();
+        let said = [&inclusive_min, &exclusive_max, &inclusive_max, &label, &size];
+        let nothing = said.iter().all(|said| said.nothing());
+        match &given[..] {
+            [] => {}
+            [one] if one.is_none() && nothing => {}
+            [name] if name.is_instance_of::<PyString>() || name.is_instance_of::<PyBytes>() => {
+                let bounds = [&inclusive_min, &exclusive_max, &inclusive_max, &size];
+                if bounds.iter().any(|said| !said.nothing()) {
+                    return Err(PyTypeError::new_err("Dim takes bounds first, and then a label"));
+                }
+                label.fill(name, "label")?;
+            }
+            [lower] if !exclusive_max.nothing() => inclusive_min.fill(lower, "inclusive_min")?,
+            [one] => size.fill(one, "size")?,
+            [one, name] if is_label(name) && (!name.is_none() || label.nothing()) => {
+                size.fill(one, "size")?;
+                label.fill(name, "label")?;
+            }
+            [lower, upper] => {
+                inclusive_min.fill(lower, "inclusive_min")?;
+                exclusive_max.fill(upper, "exclusive_max")?;
+            }
+            _ => return Err(PyTypeError::new_err("Dim takes a size, or inclusive_min and exclusive_max")),
+        }
+        let ends = [&exclusive_max, &inclusive_max, &size];
+        if ends.into_iter().filter(|end| !end.nothing()).count() > 1 {
+            return Err(PyTypeError::new_err("give one of exclusive_max, inclusive_max and size"));
+        }
+        let label = match label {
+            Said::Is(label) => label_of(&label)?,
+            _ => None,
+        };
+        let least = inclusive_min.integer()?;
+        let least = if size.nothing() { least } else { least.or(Some(0)) };
+        let lower = least.unwrap_or(-INFINITE);
+        let end = match (size.integer()?, exclusive_max.integer()?, inclusive_max.integer()?) {
+            (Some(size), ..) => Some(index_space::end(lower, size)),
+            (_, Some(end), _) => Some(end),
+            (.., last) => last.map(|last| last.saturating_add(1)),
+        };
+        let upper = end.unwrap_or(END);
+        let implicit = (flag_or(&implicit_lower, least.is_none())?, flag_or(&implicit_upper, end.is_none())?);
+        if !index_space::is_interval(lower, upper) {
+            return Err(argument(py, format!("[{lower}, {upper}) is not an interval of indices")));
+        }
+        // Borrowed only now: what was given may have methods, which may look at this object.
+        slf.borrow_mut().0 = index_space::Dim { implicit, label, ..index_space::Dim::new(lower, upper) };
+        Ok(())
+    }
+
+    /// ``[lower, upper)``, known to be an interval.
+    #[staticmethod]
+    #[pyo3(signature = (lower, upper, label = None, implicit = (false, false)))]
+    fn _of(
+        lower: i64,
+        upper: i64,
+        label: Option<&Bound<'_, PyAny>>,
+        implicit: (bool, bool),
+    ) -> PyResult<Dim> {
+        let label = label.map_or(Ok(None), label_of)?;
+        Ok(Dim(index_space::Dim { implicit, label, ..index_space::Dim::new(lower, upper) }))
+    }
+
+    /// The least index.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3, 9).inclusive_min
+    /// 3
+    #[getter]
+    fn inclusive_min(&self) -> i64 {
+        self.0.lower
+    }
+
+    /// One more than the greatest index.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3, 9).exclusive_max
+    /// 9
+    #[getter]
+    fn exclusive_max(&self) -> i64 {
+        self.0.upper
+    }
+
+    /// The greatest index.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3, 9).inclusive_max
+    /// 8
+    #[getter]
+    fn inclusive_max(&self) -> i64 {
+        self.0.upper - 1
+    }
+
+    /// One less than the least index.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3, 9).exclusive_min
+    /// 2
+    #[getter]
+    fn exclusive_min(&self) -> i64 {
+        self.0.lower - 1
+    }
+
+    /// The name; "" where there is none.
+    ///
+    /// Examples
+    /// --------
+    /// >>> dim = Dim(9, label="x")
+    /// >>> dim.label = "y"
+    /// >>> dim
+    /// Dim(inclusive_min=0, exclusive_max=9, label="y")
+    #[getter]
+    fn label(&self) -> &str {
+        self.0.label.as_deref().unwrap_or("")
+    }
+
+    #[setter]
+    fn set_label(slf: &Bound<'_, Self>, label: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let label = label.map_or(Ok(None), label_of)?;
+        slf.borrow_mut().0.label = label;
+        Ok(())
+    }
+
+    /// Whether the lower bound is what holds now rather than a promise.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3, 9).implicit_lower, Dim().implicit_lower
+    /// (False, True)
+    #[getter]
+    fn implicit_lower(&self) -> bool {
+        self.0.implicit.0
+    }
+
+    #[setter]
+    fn set_implicit_lower(slf: &Bound<'_, Self>, implicit: &Bound<'_, PyAny>) -> PyResult<()> {
+        let implicit = as_bool(implicit, "implicit_lower")?;
+        slf.borrow_mut().0.implicit.0 = implicit;
+        Ok(())
+    }
+
+    /// Whether the upper bound is what holds now rather than a promise.
+    ///
+    /// Examples
+    /// --------
+    /// >>> dim = Dim(9)
+    /// >>> dim.implicit_upper = True
+    /// >>> print(dim)
+    /// [0, 9*)
+    #[getter]
+    fn implicit_upper(&self) -> bool {
+        self.0.implicit.1
+    }
+
+    #[setter]
+    fn set_implicit_upper(slf: &Bound<'_, Self>, implicit: &Bound<'_, PyAny>) -> PyResult<()> {
+        let implicit = as_bool(implicit, "implicit_upper")?;
+        slf.borrow_mut().0.implicit.1 = implicit;
+        Ok(())
+    }
+
+    /// Whether the lower and the upper bound are implicit.
+    #[getter]
+    fn _implicit(&self) -> (bool, bool) {
+        self.0.implicit
+    }
+
+    /// The number of indices.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3, 9).size
+    /// 6
+    #[getter]
+    fn size(&self) -> i64 {
+        self.0.size()
+    }
+
+    /// Whether there is no index.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3, 3).empty, Dim(1).empty
+    /// (True, False)
+    #[getter]
+    fn empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether both bounds are finite.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3).finite, Dim(inclusive_min=3).finite
+    /// (True, False)
+    #[getter]
+    fn finite(&self) -> bool {
+        self.0.is_finite()
+    }
+
+    /// The smallest interval that contains both; labels have to agree.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3).hull(Dim(7, 9, label="x"))
+    /// Dim(inclusive_min=0, exclusive_max=9, label="x")
+    fn hull(slf: &Bound<'_, Self>, other: &Bound<'_, Dim>) -> PyResult<Dim> {
+        let found = slf.borrow().0.hull(&other.borrow().0);
+        told(slf.py(), found).map(Dim)
+    }
+
+    /// The indices of both; labels have to agree.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3, 9).intersect(Dim(5))
+    /// Dim(inclusive_min=3, exclusive_max=5)
+    fn intersect(slf: &Bound<'_, Self>, other: &Bound<'_, Dim>) -> PyResult<Dim> {
+        let found = slf.borrow().0.intersect(&other.borrow().0);
+        told(slf.py(), found).map(Dim)
+    }
+
+    fn __contains__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let index_space::Dim { lower, upper, .. } = slf.borrow().0; // not borrowed while an index tells its value
+        if let Ok(other) = other.cast::<Dim>() {
+            let other = &other.borrow().0;
+            return Ok(other.is_empty() || lower <= other.lower && other.upper <= upper);
+        }
+        match other.extract::<i64>() {
+            Ok(index) => Ok(index_space::contains((lower, upper), index)),
+            Err(_) => Err(PyTypeError::new_err(format!("{} is not an integer of 64 bits", safe_repr(other)))),
+        }
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.size() as usize
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if !self.finite() {
+            return Err(argument(py, format!("{} has no end: it cannot be walked", self.0)));
+        }
+        let range = PyRange::new(py, self.0.lower as isize, self.0.upper as isize)?;
+        Ok(range.try_iter()?.into_any())
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut state = DefaultHasher::new();
+        let index_space::Dim { lower, upper, implicit, label } = &self.0;
+        (lower, upper, implicit, label).hash(&mut state);
+        state.finish()
+    }
+
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        let dim = Dim(slf.borrow().0.clone());
+        copy_instance(slf, dim, None)
+    }
+
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        let dim = Dim(slf.borrow().0.clone());
+        copy_instance(slf, dim, Some(memo))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<PickleParts<'py, State<'py>>> {
+        let index_space::Dim { lower, upper, implicit, label } = slf.borrow().0.clone();
+        let label = label.map(|label| label.to_string());
+        pickle_parts(slf, (lower, upper, implicit, label, attributes(slf)?))
+    }
+
+    fn __setstate__(slf: &Bound<'_, Self>, state: State<'_>) -> PyResult<()> {
+        let (lower, upper, implicit, label, kept) = state;
+        let label = label.map(Into::into);
+        slf.borrow_mut().0 = index_space::Dim { implicit, label, ..index_space::Dim::new(lower, upper) };
+        set_attributes(slf, kept.as_ref())
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        let index_space::Dim { lower, upper, implicit, label } = &self.0;
+        let (endless, open) = (*lower == -INFINITE, *upper > INFINITE);
+        let truth = |value| if value { "True" } else { "False" };
+        let parts = [
+            (!endless).then(|| format!("inclusive_min={lower}")),
+            (implicit.0 != endless).then(|| format!("implicit_lower={}", truth(implicit.0))),
+            (!open).then(|| format!("exclusive_max={upper}")),
+            (implicit.1 != open).then(|| format!("implicit_upper={}", truth(implicit.1))),
+            label.as_ref().map(|label| format!("label=\"{label}\"")),
+        ];
+        format!("Dim({})", parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    }
+}

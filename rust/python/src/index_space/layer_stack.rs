@@ -1,0 +1,273 @@
+//! `LayerStack`: several views as one; `cells`: a view cut by a grid.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use numpy::PyUntypedArray;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
+use tessarr_engine::index_space::{self, Dim, Grid, Partitioner, PerDimension, StackAxis, ViewPart};
+
+use crate::array::{check_target, part, start_transfers, ArrayBase, FutureRef, PendingTransfer, Transfer};
+use crate::index_space::copy_elements::Copies;
+use crate::index_space::View;
+use crate::runtime::error::to_py;
+
+/// Views whose domains are where they belong in that of all, from the lowest to the topmost.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct LayerStack {
+    layers: index_space::LayerStack<Shared>,
+    /// The view of the domain that contains all.
+    #[pyo3(get)]
+    domain: Py<View>,
+}
+
+/// A view that Python has too.
+struct Shared(Py<View>);
+
+impl AsRef<index_space::IndexTransform> for Shared {
+    fn as_ref(&self) -> &index_space::IndexTransform {
+        self.0.get().inner()
+    }
+}
+
+#[pymethods]
+impl LayerStack {
+    /// Views as they are (`overlay`), one after the other along an axis (`concat`), or side by side
+    /// along a new one (`stack`). Of the domain that contains all, a rank, bounds and labels that are
+    /// given count.
+    ///
+    /// No constructor: to call one takes Python as long as what is done here with two views.
+    #[staticmethod]
+    #[pyo3(signature = (views, how="overlay", axis=None, rank=None, bounds=None))]
+    fn build(
+        py: Python<'_>,
+        views: &Bound<'_, PyList>,
+        how: &str,
+        axis: Option<&Bound<'_, PyAny>>,
+        rank: Option<usize>,
+        bounds: Option<&View>,
+    ) -> PyResult<LayerStack> {
+        let views = views.iter().map(|view| Ok(Shared(view.cast_into::<View>()?.unbind())));
+        let views = views.collect::<PyResult<Vec<Shared>>>()?;
+        let label = axis.and_then(|axis| axis.cast::<PyString>().ok());
+        let number = || axis.map_or(Ok(0), |axis| axis.extract());
+        let made = match (how, label) {
+            ("overlay", _) => index_space::LayerStack::new(views),
+            ("concat", Some(label)) => {
+                index_space::LayerStack::concatenated(views, &StackAxis::Label(label.to_str()?))
+            }
+            ("concat", None) => index_space::LayerStack::concatenated(views, &StackAxis::Number(number()?)),
+            ("stack", _) => index_space::LayerStack::stacked(views, number()?),
+            _ => return Err(PyTypeError::new_err(format!("{how:?} is no way of putting layers together"))),
+        };
+        let layers = made.map_err(|error| to_py(py, error))?;
+        let dims = layers.domain(rank, bounds.map(|bounds| &bounds.inner().dims[..]));
+        // A spec could not tell two of one label: labels may be in another order in some layer.
+        let dims = dims.and_then(index_space::checked_labels).map_err(|error| to_py(py, error))?;
+        let domain = Py::new(py, View::from(index_space::IndexTransform::identity(dims)))?;
+        Ok(LayerStack { layers, domain })
+    }
+
+    /// The views.
+    fn views(&self, py: Python<'_>) -> PyResult<Vec<View>> {
+        let views = self.layers.transforms().map_err(|error| to_py(py, error))?;
+        Ok(views.iter().cloned().map(View::from).collect())
+    }
+
+    /// What a view sees of each layer.
+    ///
+    /// `find` is given the numbers of layers, of which some may be there several times, and gives that of
+    /// which each is a view: an array of NumPy, one whose chunks are read, or None.
+    fn visible(&self, py: Python<'_>, view: &View, find: &Bound<'_, PyAny>) -> PyResult<VisibleLayers> {
+        let parts = self.layers.visible_layers(view.inner()).map_err(|error| to_py(py, error))?;
+        let numbers: Vec<usize> = parts.iter().map(|one| one.layer).collect();
+        let found: Vec<Option<Bound<'_, PyAny>>> = find.call1((numbers,))?.extract()?;
+        if found.len() != parts.len() {
+            return Err(PyTypeError::new_err("there is not one answer for each layer"));
+        }
+        let mut seen = VisibleLayers { near: Vec::new(), stored: Vec::new(), far: Vec::new() };
+        for (index_space::VisibleLayer { layer, view, target: place }, found) in parts.into_iter().zip(found)
+        {
+            let Some(found) = found else {
+                seen.far.push((layer, view, place));
+                continue;
+            };
+            match found.cast_into::<PyUntypedArray>() {
+                Ok(array) => seen.near.push((array.unbind(), view, place)),
+                Err(other) => {
+                    seen.stored.push((other.into_inner().cast_into::<ArrayBase>()?.unbind(), view, place));
+                }
+            }
+        }
+        Ok(seen)
+    }
+}
+
+/// What a view sees of layers: the views of these, and where those are in an array of the shape of the domain.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct VisibleLayers {
+    /// Of layers whose arrays are in memory.
+    near: Vec<(Py<PyUntypedArray>, index_space::IndexTransform, index_space::IndexTransform)>,
+    /// Of layers whose arrays are read by their chunks.
+    stored: Vec<(Py<ArrayBase>, index_space::IndexTransform, index_space::IndexTransform)>,
+    /// Of others, with their numbers.
+    far: Vec<(usize, index_space::IndexTransform, index_space::IndexTransform)>,
+}
+
+#[pymethods]
+impl VisibleLayers {
+    /// Of each layer whose array is not known: its number, the view of it, and where that is in the domain.
+    fn remote(&self) -> Vec<(usize, View, View)> {
+        self.far.iter().map(|(n, view, place)| (*n, view.clone().into(), place.clone().into())).collect()
+    }
+
+    /// Whether one layer has all, and its array is not known.
+    #[getter]
+    fn is_single_remote(&self) -> bool {
+        self.near.is_empty() && self.stored.is_empty() && self.far.len() == 1
+    }
+
+    /// Whether there are arrays to be read by their chunks.
+    #[getter]
+    fn has_stored(&self) -> bool {
+        !self.stored.is_empty()
+    }
+
+    /// Read what is stored, all side by side, to `out`, an array of the shape of the domain, which `future`
+    /// gets when all is there. Who waits for it may help.
+    fn read(
+        &self,
+        py: Python<'_>,
+        out: &Bound<'_, PyUntypedArray>,
+        future: Py<PyAny>,
+    ) -> PyResult<PendingTransfer> {
+        check_target(out)?;
+        let stored = self.stored.iter();
+        let parts = stored.map(|(array, view, place)| part(array.bind(py), view, place, out));
+        let parts = parts.filter_map(Result::transpose).collect::<PyResult<Vec<_>>>()?;
+        let result = out.clone().into_any().unbind();
+        let future = FutureRef::Strong(future);
+        Ok(start_transfers(py, vec![Transfer { parts, future, result }]))
+    }
+
+    /// Copy what arrays have to an array of the shape of the domain.
+    fn take(&self, py: Python<'_>, out: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
+        let mut copies = Copies::to([out]);
+        for (array, view, place) in &self.near {
+            copies.add(view, (array.bind(py), Some(view)), (out, Some(place)))?;
+        }
+        copies.run(py)
+    }
+
+    /// Copy items of the shape of the domain to arrays.
+    fn put(&self, py: Python<'_>, items: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
+        let mut copies = Copies::to(self.near.iter().map(|(array, ..)| array.bind(py)));
+        for (array, view, place) in &self.near {
+            copies.add(view, (items, Some(place)), (array.bind(py), Some(view)))?;
+        }
+        copies.run(py)
+    }
+}
+
+/// The cells of a grid in which a view has positions.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct GridPartition {
+    /// None: the view has no positions.
+    cells: Option<index_space::GridPartition>,
+    /// The number of the next one.
+    next: AtomicUsize,
+}
+
+#[pymethods]
+impl GridPartition {
+    /// Cut a view by a grid over the dimensions of a domain: where cell 0 begins, and how long cells are.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        view: &View,
+        domain: &View,
+        origin: Vec<i64>,
+        shape: Vec<i64>,
+    ) -> PyResult<GridPartition> {
+        let dims: PerDimension<Dim> = domain.inner().dims.clone();
+        let counts = [view.inner().maps.len(), origin.len(), shape.len()];
+        if counts.iter().any(|&count| count != dims.len()) || shape.iter().any(|&size| size < 1) {
+            return Err(PyTypeError::new_err("the grid does not fit the view"));
+        }
+        let grid = Grid { dims, origin: origin.into(), shape: shape.into() };
+        let cells = Partitioner::new(view.inner()).and_then(|cutter| match cutter {
+            Some(cutter) => cutter.by_cells(grid).map(Some),
+            None => Ok(None),
+        });
+        let cells = cells.map_err(|error| to_py(py, error))?;
+        Ok(GridPartition { cells, next: AtomicUsize::new(0) })
+    }
+
+    fn __iter__(cells: Bound<'_, Self>) -> Bound<'_, Self> {
+        cells
+    }
+
+    /// The domain of a cell, as a view of nothing, the part of the view in it, counted from where it begins,
+    /// and where that is in an array of the shape of the domain.
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<(View, View, View)>> {
+        let Some((cells, numbers)) = self.take(1) else { return Ok(None) };
+        let ViewPart { view, target: place } = cells.part(numbers.start).map_err(|error| to_py(py, error))?;
+        Ok(Some((domain(cells, numbers.start), view.into(), place.into())))
+    }
+
+    /// Copy what is known of the next cells, of which there may be many, to `out`, an array of the shape of
+    /// the domain, and give the others; None if there are no more cells.
+    ///
+    /// `find` is given where each of the cells begins, and gives an array of its elements, or None, for each.
+    fn copy_known<'py>(
+        &self,
+        py: Python<'py>,
+        find: &Bound<'py, PyAny>,
+        out: &Bound<'py, PyUntypedArray>,
+    ) -> PyResult<Option<Vec<(View, View, View)>>> {
+        let Some((cells, numbers)) = self.take(TOGETHER) else { return Ok(None) };
+        let begin = |number| PyTuple::new(py, cells.domain(number).map(|dim| dim.lower));
+        let begins = numbers.clone().map(begin).collect::<PyResult<Vec<_>>>()?;
+        let found: Vec<Option<Bound<'py, PyUntypedArray>>> = find.call1((begins,))?.extract()?;
+        if found.len() != numbers.len() {
+            return Err(PyTypeError::new_err("there is not one answer for each cell"));
+        }
+        let (mut copies, mut unknown) = (Copies::to([out]), Vec::new());
+        for (number, array) in numbers.zip(found) {
+            let ViewPart { view, target: place } = cells.part(number).map_err(|error| to_py(py, error))?;
+            match array {
+                Some(array) => copies.add(&view, (&array, Some(&view)), (out, Some(&place)))?,
+                None => unknown.push((domain(cells, number), view.into(), place.into())),
+            }
+        }
+        copies.run(py)?;
+        Ok(Some(unknown))
+    }
+}
+
+/// So many cells are looked for at a time.
+const TOGETHER: usize = 1024;
+
+impl GridPartition {
+    /// The cells, and the numbers of the next ones, at most so many; None if there are no more.
+    fn take(&self, most: usize) -> Option<(&index_space::GridPartition, Range<usize>)> {
+        let cells = self.cells.as_ref()?;
+        let after = |at: usize| at.saturating_add(most).min(cells.count());
+        let take = |at| (at < cells.count()).then(|| after(at));
+        let at = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
+        Some((cells, at..after(at)))
+    }
+}
+
+/// The domain of a cell, as a view of nothing.
+fn domain(cells: &index_space::GridPartition, number: usize) -> View {
+    index_space::IndexTransform { dims: cells.domain(number).collect(), maps: PerDimension::new() }.into()
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<LayerStack>()?;
+    module.add_class::<VisibleLayers>()?;
+    module.add_class::<GridPartition>()
+}

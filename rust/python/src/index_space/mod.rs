@@ -1,0 +1,578 @@
+//! `View`: the index space's views, as values of Python.
+
+use numpy::{PyArray1, PyArrayDyn, PyArrayMethods};
+use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::IntoPyObjectExt;
+
+use crate::runtime::once_cell::intern;
+use tessarr_engine::index_space::{
+    self, AxisSelection, DimOperation, DimSelector, IndexArray, IndexTerm, IndexingMode, MapSource,
+    OutputMap, PerDimension, MAX_RANK,
+};
+use tessarr_engine::{Error, Kind};
+
+mod blocks;
+mod bounds;
+pub(crate) mod copy_elements;
+mod dim;
+mod indexing_terms;
+mod json;
+mod layer_stack;
+mod output_index_map;
+mod propagate;
+mod transform_base;
+
+use crate::runtime::error::to_py;
+use crate::runtime::safe_repr::safe_repr;
+use bounds::Stated;
+use dim::Dim;
+use indexing_terms::{act_of, copied, integer, is_parsed, mode_of, name_of, terms};
+use output_index_map::{index, OutputIndexMap};
+use propagate::Grids;
+use transform_base::Indexer;
+pub(crate) use transform_base::{transforms, TransformBase};
+
+/// What is told of a map: its offset, its stride, a dimension or an index array, and the bounds of that.
+type PlainMap<'py> = (i64, i64, Option<Bound<'py, PyAny>>, Option<(i64, i64)>);
+
+/// What stands before the names of the members that state a view's dimensions.
+const INPUT: &str = "input_";
+
+/// Dimensions, and a map for each dimension of what is viewed: what `tessarr.index_space` composes.
+#[pyclass(frozen, eq, module = "tessarr._engine")]
+#[derive(PartialEq)]
+pub(crate) struct View(pub(crate) index_space::IndexTransform);
+
+#[pymethods]
+impl View {
+    /// The domain of dimensions: a view of nothing. None may have the label of another.
+    #[new]
+    fn new(py: Python<'_>, dims: &Bound<'_, PyAny>) -> PyResult<View> {
+        let dim = |dim: &Bound<'_, PyAny>| Ok(dim.cast::<Dim>()?.borrow().0.clone());
+        let dims = bounds::column(Some(dims), "dimensions", "a Dim", dim)?.unwrap_or_default();
+        told(py, index_space::checked_labels(dims.into_iter().collect())).map(View::of_dims)
+    }
+
+    /// The view of all of an array, whose upper bounds can be changed but for those of the last,
+    /// `inner` dimensions; labels may be left out.
+    #[staticmethod]
+    fn for_array(shape: Vec<u64>, labels: Option<Vec<Option<String>>>, inner: Vec<u64>) -> View {
+        let upper = |length: u64| i64::try_from(length).unwrap_or(index_space::END).min(index_space::END);
+        let label = |k: usize| labels.as_ref()?.get(k)?.as_deref().filter(|label| !label.is_empty());
+        let outer = shape.iter().enumerate().map(|(k, &length)| index_space::Dim {
+            implicit: (false, true),
+            label: label(k).map(Into::into),
+            ..index_space::Dim::new(0, upper(length))
+        });
+        let inner = inner.iter().map(|&length| index_space::Dim::new(0, upper(length)));
+        View(index_space::IndexTransform::identity(outer.chain(inner).collect()))
+    }
+
+    /// What makes the same view again by [`View::from_state`]: tuples, and arrays.
+    fn to_state<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyList>)> {
+        let dims = self.0.dims.iter().map(|dim| (dim.lower, dim.upper, dim.label.as_deref(), dim.implicit));
+        Ok((PyTuple::new(py, dims)?, plain_maps(py, &self.0)?))
+    }
+
+    /// The view of what [`View::to_state`] gave.
+    #[staticmethod]
+    fn from_state(py: Python<'_>, dims: &Bound<'_, PyAny>, maps: &Bound<'_, PyAny>) -> PyResult<View> {
+        let dims = dims.try_iter()?.map(|dim| {
+            let (lower, upper, label, implicit): (i64, i64, Option<String>, (bool, bool)) = dim?.extract()?;
+            Ok(index_space::Dim {
+                implicit,
+                label: label.map(Into::into),
+                ..index_space::Dim::new(lower, upper)
+            })
+        });
+        let dims = told(py, index_space::checked_labels(dims.collect::<PyResult<_>>()?))?;
+        let maps = maps.try_iter()?.map(|map| {
+            let (offset, stride, source, within): PlainMap<'_> = map?.extract()?;
+            let map = match (source, within) {
+                (None, _) => OutputMap::constant(offset),
+                (Some(dimension), None) => OutputMap::from_dimension(dimension.extract()?, offset, stride),
+                (Some(array), Some(within)) => {
+                    OutputMap::from_index_array(indices_of(array.cast()?)?, offset, stride, within)
+                }
+            };
+            told(py, map.validated(&dims))
+        });
+        let maps = maps.collect::<PyResult<_>>()?;
+        Ok(View(index_space::IndexTransform { dims, maps }))
+    }
+
+    /// The domain that arguments of Python say.
+    #[staticmethod]
+    #[allow(clippy::too_many_arguments)] // they are TensorStore's
+    fn from_bounds<'py>(
+        py: Python<'py>,
+        rank: Option<&Bound<'py, PyAny>>,
+        inclusive_min: Option<&Bound<'py, PyAny>>,
+        exclusive_max: Option<&Bound<'py, PyAny>>,
+        inclusive_max: Option<&Bound<'py, PyAny>>,
+        shape: Option<&Bound<'py, PyAny>>,
+        labels: Option<&Bound<'py, PyAny>>,
+        implicit_lower: Option<&Bound<'py, PyAny>>,
+        implicit_upper: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<View> {
+        let bounds = [inclusive_min, exclusive_max, inclusive_max, shape];
+        Stated::said(rank, bounds, labels, [implicit_lower, implicit_upper])?.dims(py).map(View::of_dims)
+    }
+
+    /// The domain that JSON states.
+    #[staticmethod]
+    fn domain_from_json(json: &Bound<'_, PyAny>) -> PyResult<View> {
+        json::dims_of(json).map(View::of_dims)
+    }
+
+    /// The view that JSON states.
+    #[staticmethod]
+    fn from_json(json: &Bound<'_, PyAny>) -> PyResult<View> {
+        json::view_of(json, INPUT).map(View)
+    }
+
+    /// The JSON of the view, or of its dimensions alone.
+    fn to_json<'py>(&self, py: Python<'py>, domain_only: bool) -> PyResult<Bound<'py, PyDict>> {
+        json::members(py, &self.0, if domain_only { "" } else { INPUT })
+    }
+
+    /// The same dimensions with maps; without any, positions stay as they are.
+    #[pyo3(signature = (maps=None))]
+    fn with_maps(&self, py: Python<'_>, maps: Option<&Bound<'_, PyAny>>) -> PyResult<View> {
+        let dims = self.0.dims.clone();
+        let Some(maps) = maps else {
+            return Ok(View(index_space::IndexTransform::identity(dims)));
+        };
+        let maps = maps.try_iter()?.map(|map| told(py, map_of(&map?)?.validated(&dims)));
+        let maps: PerDimension<OutputMap> = maps.collect::<PyResult<_>>()?;
+        if maps.len() > MAX_RANK {
+            return Err(argument(py, format!("{} maps, at most {MAX_RANK} are possible", maps.len())));
+        }
+        Ok(View(index_space::IndexTransform { dims, maps }))
+    }
+
+    /// The number of dimensions.
+    #[getter]
+    fn rank(&self) -> usize {
+        self.0.dims.len()
+    }
+
+    /// The number of maps.
+    #[getter]
+    fn output_rank(&self) -> usize {
+        self.0.maps.len()
+    }
+
+    /// The size of each dimension.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.dims.iter().map(index_space::Dim::size))
+    }
+
+    /// The shape of dimensions of which nothing else is said: finite, from 0 on, explicit, and without
+    /// labels; None of others.
+    #[getter]
+    fn plain_shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let mere = |dim: &index_space::Dim| *dim == index_space::Dim::new(0, dim.upper) && dim.is_finite();
+        self.0.dims.iter().all(mere).then(|| self.shape(py)).transpose()
+    }
+
+    /// The least index of each dimension.
+    #[getter]
+    fn origin<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.dims.iter().map(|dim| dim.lower))
+    }
+
+    /// One more than the greatest index of each dimension.
+    #[getter]
+    fn exclusive_max<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.dims.iter().map(|dim| dim.upper))
+    }
+
+    /// The greatest index of each dimension.
+    #[getter]
+    fn inclusive_max<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.dims.iter().map(|dim| dim.upper - 1))
+    }
+
+    /// The label of each dimension; "" where there is none.
+    #[getter]
+    fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.dims.iter().map(|dim| dim.label.as_deref().unwrap_or("")))
+    }
+
+    /// Whether the lower bound of each dimension is implicit.
+    #[getter]
+    fn implicit_lower<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.dims.iter().map(|dim| dim.implicit.0))
+    }
+
+    /// Whether the upper bound of each dimension is implicit.
+    #[getter]
+    fn implicit_upper<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.dims.iter().map(|dim| dim.implicit.1))
+    }
+
+    /// The number of positions.
+    #[getter]
+    fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let one = 1.into_bound_py_any(py)?;
+        self.0.dims.iter().try_fold(one, |size, dim| size.mul(dim.size()))
+    }
+
+    /// The smallest domain that contains both.
+    fn hull(&self, py: Python<'_>, other: &View) -> PyResult<View> {
+        self.joined(py, other, index_space::Dim::hull)
+    }
+
+    /// The positions of both domains.
+    fn intersect(&self, py: Python<'_>, other: &View) -> PyResult<View> {
+        self.joined(py, other, index_space::Dim::intersect)
+    }
+
+    /// What both domains say together.
+    fn merge(&self, py: Python<'_>, other: &View) -> PyResult<View> {
+        let View(made) = self.joined(py, other, index_space::Dim::merge)?;
+        told(py, index_space::checked_labels(made.dims)).map(View::of_dims)
+    }
+
+    /// The index of what is viewed at a position.
+    fn position<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+        let indices: PerDimension<i64> = match indices.cast::<PyList>() {
+            Ok(list) => list.iter().map(|item| index(&item)).collect::<PyResult<_>>()?,
+            Err(_) => indices.try_iter()?.map(|item| index(&item?)).collect::<PyResult<_>>()?,
+        };
+        if let Some(found) = self.0.followed(&indices) {
+            return PyTuple::new(py, found);
+        }
+        if indices.len() != self.0.dims.len() {
+            let what = format!("{} indices for {} dimensions", indices.len(), self.0.dims.len());
+            return Err(argument(py, what));
+        }
+        let terms = indices.into_iter().map(IndexTerm::Index).collect();
+        let at = self.0.apply_operations(
+            None,
+            [DimOperation::Index { terms, single: false, mode: IndexingMode::Default }],
+        );
+        let at = told(py, at.map_err(|error| Error { kind: Kind::Argument, ..error }))?;
+        PyTuple::new(py, at.maps.iter().map(|map| map.offset))
+    }
+
+    /// The view as text.
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    /// The view's dimensions as text.
+    fn dims_text(&self) -> String {
+        index_space::DomainText(&self.0.dims).to_string()
+    }
+
+    /// The view's dimensions alone, as a view of nothing.
+    fn domain(&self) -> View {
+        View::of_dims(self.0.dims.clone())
+    }
+
+    /// The dimensions.
+    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.dims.iter().map(|dim| Dim(dim.clone())))
+    }
+
+    /// One dimension.
+    fn dim(&self, k: usize) -> PyResult<Dim> {
+        match self.0.dims.get(k) {
+            Some(dim) => Ok(Dim(dim.clone())),
+            None => Err(PyIndexError::new_err(format!("dimension {k} of {}", self.0.dims.len()))),
+        }
+    }
+
+    /// The maps.
+    fn maps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let maps = self.0.maps.iter().map(|map| OutputIndexMap::of(py, map));
+        PyTuple::new(py, maps.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Whether positions stay as they are.
+    #[getter]
+    fn is_identity(&self) -> bool {
+        self.0.is_identity()
+    }
+
+    /// Of each map the dimension that it follows, or -1, its offset and its stride; with `exclusive`
+    /// only where no other map follows it.
+    fn linear_maps<'py>(&self, py: Python<'py>, exclusive: bool) -> PyResult<Bound<'py, PyList>> {
+        let told = self.0.linear_maps().map(|(dimension, offset, stride)| {
+            let counts = |k: &usize| !exclusive || stride != 0 && self.0.count_dependent_maps(*k) == 1;
+            let dimension = dimension.filter(counts).map_or(-1, |k| k as i64);
+            (dimension, offset, stride).into_bound_py_any(py)
+        });
+        PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Of each map by an index array how far apart its items lie in memory along the dimensions.
+    fn index_array_strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let told = self.0.maps.iter().map(|map| match &map.source {
+            index_space::MapSource::IndexArray(listed) => Some(listed.indices.item_strides().to_vec()),
+            _ => None,
+        });
+        PyList::new(py, told.collect::<Vec<_>>())
+    }
+
+    /// Where the grid of chunks of what is viewed begins, and what is asked for of chunks, along the
+    /// dimensions of the view.
+    fn propagate_grids<'py>(
+        &self,
+        origin: &Bound<'py, PyTuple>,
+        grids: &Bound<'py, PyTuple>,
+    ) -> PyResult<Grids<'py>> {
+        propagate::carried(&self.0, origin, grids)
+    }
+
+    /// An order of the dimensions of what is viewed as one of those of the view.
+    fn propagate_order<'py>(&self, py: Python<'py>, order: Vec<usize>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, propagate::order(&self.0, &order))
+    }
+
+    /// The view by what stands in brackets; None where something has to be parsed first.
+    fn select(&self, py: Python<'_>, key: &Bound<'_, PyAny>, mode: &str) -> PyResult<Option<View>> {
+        let Some(terms) = terms(key)? else {
+            return Ok(None);
+        };
+        self.acted(py, None, [DimOperation::Index { terms, single: false, mode: mode_of(mode)? }]).map(Some)
+    }
+
+    /// The view after one act for all dimensions, with what stood in its brackets; None where
+    /// something has to be parsed first.
+    fn apply_operation(&self, py: Python<'_>, name: &str, key: &Bound<'_, PyAny>) -> PyResult<Option<View>> {
+        if !is_parsed(name, key) {
+            return Ok(None);
+        }
+        self.acted(py, None, [act_of(name, key)?]).map(Some)
+    }
+
+    /// The view after acts, each a name and what stood in its brackets; the first is for the dimensions
+    /// that are named, or for all.
+    fn apply_operations(
+        &self,
+        py: Python<'_>,
+        names: Option<&Bound<'_, PyTuple>>,
+        acts: &Bound<'_, PyTuple>,
+    ) -> PyResult<View> {
+        let names = names.map(|names| names.iter_borrowed().map(|name| name_of(&name)).collect());
+        let names: Option<Vec<DimSelector>> = names.transpose()?;
+        let act = |act: Borrowed<'_, '_, PyAny>| {
+            let (name, value): (Bound<'_, PyString>, Bound<'_, PyAny>) = act.extract()?;
+            act_of(name.to_str()?, &value)
+        };
+        let acts: Vec<DimOperation> = acts.iter_borrowed().map(act).collect::<PyResult<_>>()?;
+        self.acted(py, names.as_deref(), acts)
+    }
+
+    /// The view with its dimensions in another order.
+    fn transpose(&self, py: Python<'_>, order: Vec<usize>) -> PyResult<View> {
+        told(py, self.0.transposed(&order)).map(View)
+    }
+
+    /// The view with its dimensions in reverse order.
+    fn reverse(&self) -> View {
+        View(self.0.reversed())
+    }
+
+    /// The same with constants in place of index arrays of one item.
+    fn simplify(&self, py: Python<'_>) -> PyResult<View> {
+        told(py, self.0.clone().simplified()).map(View)
+    }
+
+    /// The part of the view that is in the domain of dimensions.
+    fn restrict(&self, py: Python<'_>, to: &View) -> PyResult<View> {
+        self.0.restrict(&to.0.dims).map(View).map_err(|error| to_py(py, error))
+    }
+
+    /// A view of this one.
+    fn compose(&self, py: Python<'_>, by: &View) -> PyResult<View> {
+        self.0.compose_resolving(&by.0).map(View).map_err(|error| to_py(py, error))
+    }
+
+    /// Whether a bound is implicit, and so follows what is viewed.
+    #[getter]
+    fn has_implicit_bounds(&self) -> bool {
+        self.0.dims.iter().any(|dim| dim.implicit.0 || dim.implicit.1)
+    }
+
+    /// Whether each element of an array of the shape of a domain surely has a position.
+    fn covers(&self, domain: &View) -> bool {
+        let shape: PerDimension<i64> = domain.0.dims.iter().map(index_space::Dim::size).collect();
+        self.0.covers(&shape)
+    }
+
+    /// Whether there are index arrays.
+    #[getter]
+    fn has_index_arrays(&self) -> bool {
+        self.0.maps.iter().any(|map| matches!(map.source, MapSource::IndexArray(_)))
+    }
+
+    /// The view with implicit bounds that follow from the dimensions of the one that it views.
+    fn resolve_bounds(&self, py: Python<'_>, target: &View) -> PyResult<View> {
+        self.0.resolve_bounds(&target.0.dims).map(View).map_err(|error| to_py(py, error))
+    }
+
+    /// What new bounds of the view (None leaves one, or all) ask for of what is viewed: lower bounds,
+    /// upper bounds, and the intervals beyond which nothing may be affected.
+    fn base_resizes<'py>(
+        &self,
+        py: Python<'py>,
+        lower: &Bound<'py, PyAny>,
+        upper: &Bound<'py, PyAny>,
+        tied: bool,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let (lower, upper) = (bounds_of(lower)?, bounds_of(upper)?);
+        let found = told(py, self.0.base_resizes(lower.as_deref(), upper.as_deref(), tied))?;
+        let lower = PyTuple::new(py, found.iter().map(|moved| moved.lower))?;
+        let upper = PyTuple::new(py, found.iter().map(|moved| moved.upper))?;
+        let within = PyTuple::new(py, found.iter().map(|moved| moved.within))?;
+        (lower, upper, within).into_pyobject(py)
+    }
+
+    /// The numbers of the dimensions that are named.
+    fn select_dims(&self, py: Python<'_>, names: &Bound<'_, PyTuple>) -> PyResult<Vec<usize>> {
+        let names = names.iter_borrowed().map(|name| name_of(&name)).collect::<PyResult<Vec<_>>>()?;
+        self.0.select_dims(&names).map_err(|error| to_py(py, error))
+    }
+
+    /// Whether it has no index arrays, and surely meets at most so many cells of a shape.
+    fn touches_at_most(&self, cell_shape: Vec<i64>, max_cells: u64) -> bool {
+        self.0.touches_at_most(&cell_shape, max_cells)
+    }
+
+    /// What the engine is to do for the view of an array of a shape: the arguments of
+    /// `tessarr.indexing.Selection`.
+    fn to_selection<'py>(&self, py: Python<'py>, shape: Vec<usize>) -> PyResult<Bound<'py, PyTuple>> {
+        let found = self.0.to_selection(&shape).map_err(|error| to_py(py, error))?;
+        let axes = found.axes.into_iter().map(|axis| match axis {
+            AxisSelection::Range(start, step, count) => (start, step, count).into_bound_py_any(py),
+            AxisSelection::List(indices) => Ok(PyArray1::from_vec(py, indices).into_any()),
+            AxisSelection::Joint(indices) => (PyArray1::from_vec(py, indices),).into_bound_py_any(py),
+        });
+        let axes = PyTuple::new(py, axes.collect::<PyResult<Vec<_>>>()?)?;
+        let out_axes = PyTuple::new(py, found.out_axes)?;
+        let shapes = (PyTuple::new(py, found.shape)?, PyTuple::new(py, found.buffer)?);
+        let order = found.order.map(|order| PyTuple::new(py, order)).transpose()?;
+        (axes, out_axes, shapes.0, shapes.1, false, order).into_pyobject(py)
+    }
+}
+
+impl From<index_space::IndexTransform> for View {
+    fn from(view: index_space::IndexTransform) -> View {
+        View(view)
+    }
+}
+
+impl View {
+    pub(crate) fn inner(&self) -> &index_space::IndexTransform {
+        &self.0
+    }
+
+    /// The domain of dimensions: a view of nothing.
+    fn of_dims(dims: PerDimension<index_space::Dim>) -> View {
+        View(index_space::IndexTransform { dims, maps: PerDimension::new() })
+    }
+
+    fn acted(
+        &self,
+        py: Python<'_>,
+        names: Option<&[DimSelector]>,
+        acts: impl IntoIterator<Item = DimOperation>,
+    ) -> PyResult<View> {
+        self.0.apply_operations(names, acts).map(View).map_err(|error| to_py(py, error))
+    }
+
+    fn joined(
+        &self,
+        py: Python<'_>,
+        other: &View,
+        join: fn(&index_space::Dim, &index_space::Dim) -> tessarr_engine::Result<index_space::Dim>,
+    ) -> PyResult<View> {
+        let (rank, another) = (self.0.dims.len(), other.0.dims.len());
+        if rank != another {
+            return Err(argument(py, format!("domains of rank {rank} and {another}")));
+        }
+        let mut dims = self.0.dims.clone();
+        let pairs = dims.iter_mut().zip(&other.0.dims).enumerate();
+        let of = |k, error: Error| Error { message: format!("dimension {k}: {}", error.message), ..error };
+        for (k, (dim, other)) in pairs {
+            *dim = told(py, join(dim, other).map_err(|error| of(k, error)))?;
+        }
+        Ok(View::of_dims(dims))
+    }
+}
+
+/// Of each map the offset, the stride, the dimension or the index array, and its bounds.
+fn plain_maps<'py>(py: Python<'py>, view: &index_space::IndexTransform) -> PyResult<Bound<'py, PyList>> {
+    let told = view.maps.iter().map(|map| {
+        let source = match &map.source {
+            MapSource::Constant => (py.None().into_bound(py), None),
+            MapSource::InputDimension(k) => (k.into_bound_py_any(py)?, None),
+            MapSource::IndexArray(listed) => (array(py, &listed.indices)?, Some(listed.within)),
+        };
+        (map.offset, map.stride, source.0, source.1).into_bound_py_any(py)
+    });
+    PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)
+}
+
+/// An array of Python's with a copy of the items.
+fn array<'py>(py: Python<'py>, indices: &IndexArray) -> PyResult<Bound<'py, PyAny>> {
+    let flat = PyArray1::from_vec(py, indices.to_vec());
+    let shaped = flat.reshape(indices.shape().to_vec())?;
+    shaped.try_readwrite()?.make_nonwriteable();
+    Ok(shaped.into_any())
+}
+
+fn map_of(map: &Bound<'_, PyAny>) -> PyResult<OutputMap> {
+    match map.cast::<OutputIndexMap>() {
+        Ok(map) => map.borrow().inner(map.py()),
+        Err(_) => Err(PyTypeError::new_err(format!("output: {} is not an OutputIndexMap", safe_repr(map)))),
+    }
+}
+
+/// A copy of an index array.
+fn indices_of(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<IndexArray> {
+    let found = match copied(array)? {
+        Some(found) => Some(found),
+        None => {
+            let ordered = array.call_method1(intern!(array.py(), "copy"), ("C",))?;
+            copied(ordered.cast::<PyArrayDyn<i64>>()?)?
+        }
+    };
+    found.ok_or_else(|| PyTypeError::new_err("an index array that is not in C order"))
+}
+
+/// New bounds, of which each may be left out; one that is beyond all is the greatest number.
+fn bounds_of(bounds: &Bound<'_, PyAny>) -> PyResult<Option<PerDimension<Option<i64>>>> {
+    if bounds.is_none() {
+        return Ok(None);
+    }
+    bounds.try_iter()?.map(|bound| integer(&bound?)).collect::<PyResult<_>>().map(Some)
+}
+
+/// What the engine found, or its error as an exception.
+pub(crate) fn told<T>(py: Python<'_>, found: tessarr_engine::Result<T>) -> PyResult<T> {
+    found.map_err(|error| to_py(py, error))
+}
+
+/// The exception of an argument that is wrong.
+fn argument(py: Python<'_>, message: String) -> PyErr {
+    to_py(py, Error::new(Kind::Argument, message))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Indexer>()?;
+    module.add_class::<Dim>()?;
+    module.add_class::<OutputIndexMap>()?;
+    module.add_class::<TransformBase>()?;
+    module.add_class::<View>()?;
+    blocks::register(module)?;
+    copy_elements::register(module)?;
+    layer_stack::register(module)
+}

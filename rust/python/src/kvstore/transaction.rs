@@ -1,0 +1,249 @@
+//! What the engine knows of transactions: how far they are, and the stores that stage their changes.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::runtime::once_cell::intern;
+use crate::runtime::once_cell::OnceCell;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyType};
+use pyo3::{PyTraverseError, PyVisit};
+use tessarr_engine::{pool, store as engine};
+
+use crate::runtime::bool_arg::as_bool;
+use crate::runtime::error::{argument, to_py};
+use crate::runtime::safe_repr::safe_repr;
+use crate::store::memory::MemoryStore;
+use crate::store::StagedStore;
+use crate::store::Store;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<TransactionBase>()?;
+    module.add_function(wrap_pyfunction!(replace_transaction, module)?)
+}
+
+/// The transaction that takes the place of another; None stands for none.
+///
+/// That other one has to be committed: what is staged in it would be missed.
+#[pyfunction]
+pub(crate) fn replace_transaction<'py>(
+    old: Option<Py<TransactionBase>>,
+    new: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, TransactionBase>>> {
+    let py = new.py();
+    let new = match new.cast::<TransactionBase>() {
+        Ok(transaction) => Some(transaction.clone()),
+        Err(_) if new.is_none() => None,
+        Err(_) => {
+            return Err(PyTypeError::new_err(format!("transaction: {} is no Transaction", safe_repr(new))))
+        }
+    };
+    if old.is_some_and(|old| old.get().progress().committed != Some(true)) {
+        let message = "it takes part in a transaction that is not committed yet";
+        return Err(argument(py, message));
+    }
+    Ok(new)
+}
+
+#[derive(Default)]
+struct Progress {
+    committed: Option<bool>,
+    sealed: bool,
+    ended: bool,
+    mixed: bool,
+}
+
+/// Base of `Transaction`: how far it is, and the stores that stage its changes.
+///
+/// Keys in memory are staged and committed here, as long as nothing else takes part and nobody waits for
+/// the end. Everything else holds `_lock` first, and then that is up to the subclass: its methods
+/// `commit_sync` and `abort` end it, `_end` does what is left of an end, and `_set_result` completes the future.
+#[pyclass(subclass, frozen, module = "tessarr._engine")]
+pub(crate) struct TransactionBase {
+    #[pyo3(get, name = "_atomic")]
+    atomic: bool,
+    #[pyo3(get, name = "_repeatable")]
+    repeatable: bool,
+    /// By the stores that they stage changes of.
+    #[pyo3(get, name = "_stages")]
+    stages: Py<PyDict>,
+    lock: OnceCell<Py<PyAny>>,
+    progress: Mutex<Progress>,
+}
+
+impl TransactionBase {
+    /// How far it is; nothing of Python's runs while it is held.
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The store that stages changes of keys of `store`; None: the subclass has to say.
+    pub(crate) fn stage<'py>(
+        slf: &Bound<'py, Self>,
+        store: &Bound<'py, Store>,
+    ) -> PyResult<Option<Bound<'py, Store>>> {
+        let (py, this) = (slf.py(), slf.get());
+        let is_open = || {
+            let progress = this.progress();
+            progress.committed.is_none() && !progress.mixed
+        };
+        if !is_open() {
+            return Ok(None);
+        }
+        let stages = this.stages.bind(py);
+        let known = if stages.is_empty() { None } else { stages.get_item(store)? };
+        let stage = match known {
+            Some(stage) => stage,
+            None if store.is_instance_of::<MemoryStore>() => {
+                static CLASS: OnceCell<Py<PyType>> = OnceCell::new();
+                let class = CLASS.import(py, "tessarr.store.wrappers.staged", "StagedStore")?;
+                let made = class.call1((store, this.repeatable, slf))?;
+                stages.call_method1(intern!(py, "setdefault"), (store, made))?
+            }
+            None => return Ok(None),
+        };
+        // Only now: who ends it after this finds the stage there.
+        Ok(if is_open() { Some(stage.cast_into()?) } else { None })
+    }
+
+    /// Make the changes of stores, one after another. False: those of one are refused.
+    fn commit_stages(&self, stages: &Bound<'_, PyList>) -> PyResult<bool> {
+        for stage in stages {
+            let staged = stage.cast::<StagedStore>()?.get();
+            let done = || pool::guarded(|| staged.engine().commit(self.atomic, &|_, _| Ok(None)));
+            match stage.py().detach(done) {
+                Ok(engine::CommitOutcome::Done) => {}
+                Ok(_) => return Ok(false),
+                Err(error) => return Err(to_py(stage.py(), error)),
+            }
+        }
+        Ok(true)
+    }
+}
+
+#[pymethods]
+impl TransactionBase {
+    #[new]
+    #[pyo3(
+        signature = (atomic = None, repeatable_read = None),
+        text_signature = "(atomic=False, repeatable_read=False)"
+    )]
+    fn new(
+        py: Python<'_>,
+        atomic: Option<&Bound<'_, PyAny>>,
+        repeatable_read: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let is_set =
+            |flag: Option<&Bound<'_, PyAny>>, name| flag.map_or(Ok(false), |flag| as_bool(flag, name));
+        Ok(TransactionBase {
+            atomic: is_set(atomic, "atomic")?,
+            repeatable: is_set(repeatable_read, "repeatable_read")?,
+            stages: PyDict::new(py).unbind(),
+            lock: OnceCell::new(),
+            progress: Mutex::default(),
+        })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.stages)
+    }
+
+    /// What is held by who looks how far it is and has something take part, or ends it.
+    #[getter]
+    fn _lock<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyAny>> {
+        static CLASS: OnceCell<Py<PyType>> = OnceCell::new();
+        let new = || Ok::<_, PyErr>(CLASS.import(py, "_thread", "RLock")?.call0()?.unbind());
+        Ok(self.lock.get_or_try_init(py, new)?.bind(py))
+    }
+
+    /// Whether it is committed or aborted; None: it is open.
+    #[getter]
+    fn _committed(&self) -> Option<bool> {
+        self.progress().committed
+    }
+
+    /// Have nothing more begin, as it is committed or aborted. False: it was not open.
+    fn _close(&self, committed: bool) -> bool {
+        let mut progress = self.progress();
+        let open = progress.committed.is_none();
+        if open {
+            progress.committed = Some(committed);
+        }
+        open
+    }
+
+    /// Whether what takes part is all that ever will.
+    #[getter]
+    fn _sealed(&self) -> bool {
+        self.progress().sealed
+    }
+
+    /// Whether it has come to its end.
+    #[getter]
+    fn _ended(&self) -> bool {
+        self.progress().ended
+    }
+
+    /// Whether not only keys take part, or some are changed again in the end.
+    #[getter]
+    fn _mixed(&self) -> bool {
+        self.progress().mixed
+    }
+
+    #[setter(_sealed)]
+    fn set_sealed(&self, sealed: bool) {
+        self.progress().sealed = sealed;
+    }
+
+    #[setter(_ended)]
+    fn set_ended(&self, ended: bool) {
+        self.progress().ended = ended;
+    }
+
+    #[setter(_mixed)]
+    fn set_mixed(&self, mixed: bool) {
+        self.progress().mixed = mixed;
+    }
+
+    /// Make the changes, if they are only of keys in memory and nobody waits for the end. False: others have
+    /// to end it, or to tell what is wrong.
+    fn _commit_in_memory(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        let (py, this) = (slf.py(), slf.get());
+        let stages = this.stages.bind(py).values();
+        if this.lock.get(py).is_some() || (this.atomic && stages.len() > 1) || !this._close(true) {
+            return Ok(false);
+        }
+        this.set_sealed(true);
+        let done = this.commit_stages(&stages);
+        if matches!(done, Ok(true)) && this.lock.get(py).is_none() {
+            this.set_ended(true);
+            this.stages.bind(py).clear();
+            return Ok(true);
+        }
+        // Or somebody came meanwhile, and waits for the end.
+        if let Err(interrupted) = done.and_then(|_| slf.call_method0("_end")) {
+            slf.call_method0("_resume")?;
+            return Err(interrupted);
+        }
+        Ok(false)
+    }
+
+    fn __enter__<'py>(slf: Bound<'py, Self>) -> Bound<'py, Self> {
+        slf
+    }
+
+    /// Make the changes; with an error, give them up.
+    fn __exit__(
+        slf: &Bound<'_, Self>,
+        kind: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _where: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        if !kind.is_none() {
+            slf.call_method0("abort")?;
+        } else if !TransactionBase::_commit_in_memory(slf)? {
+            slf.call_method0("commit_sync")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,182 @@
+//! Reading a key: what is found there, in which state it is, and what was not asked for.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use tessarr_engine::scratch;
+use tessarr_engine::store::{self as engine, ReadHint, Span};
+use tessarr_engine::{Error, Kind, Result};
+
+use super::generation::{digest, has_digest, known_since, DIGEST, MISSING, VERSION};
+use super::versioned::{Basis, ReadResult, Stamp, State, TimestampedStorageGeneration};
+use crate::runtime::error::to_py;
+use crate::store::Store;
+
+/// A value of at most so many bytes is read when a part of it is, if its store tells no version: that
+/// takes less than keeping it open for somebody who may ask which state it is in.
+const SMALL: u64 = 1 << 16;
+
+/// What was found at a key.
+enum Found {
+    Missing,
+    /// What the reader has already.
+    Known,
+    Value(engine::LoadedValue, Option<engine::Version>),
+    /// A part of a value without a version, and all of it.
+    Part(Vec<u8>, Vec<u8>),
+    /// A part of a value without a version, and where it begins.
+    PartOf(Vec<u8>, usize),
+    /// More than may be read now.
+    More(Box<dyn engine::ValueReader>),
+}
+
+/// What somebody wants to know of a value.
+struct Wish {
+    store: Arc<dyn engine::Store>,
+    key: String,
+    /// When he asked: what is found was so since then, or is newer.
+    time: f64,
+    /// The generation that he has; empty: none.
+    known: Vec<u8>,
+    /// Which bytes; None: all.
+    span: Option<Span>,
+}
+
+impl Wish {
+    fn is_known(&self, object: &dyn engine::ValueReader) -> Result<bool> {
+        match &self.known[..] {
+            [VERSION, version @ ..] => Ok(object.state().is_some_and(|state| state.bytes() == version)),
+            [DIGEST, ..] => has_digest(&engine::read_all(object)?, &self.known),
+            _ => Ok(false),
+        }
+    }
+
+    /// What is to be told of a value, if that needs at most so many bytes of it.
+    fn find(&self, object: Option<Box<dyn engine::ValueReader>>, most: u64) -> Result<Found> {
+        let Some(object) = object else { return Ok(Found::Missing) };
+        let size = object.size();
+        let hashed = matches!(self.known[..], [DIGEST, ..]);
+        if (!hashed || size <= most) && self.is_known(&*object)? {
+            return Ok(Found::Known);
+        }
+        let (begin, end) = self.span.map_or(Ok((0, size as usize)), |span| within(span, size))?;
+        if (if hashed { size } else { (end - begin) as u64 }) > most {
+            return Ok(Found::More(object));
+        }
+        let version = object.version();
+        if self.span.is_none() {
+            return Ok(Found::Value(engine::LoadedValue::of(object)?, version));
+        }
+        if version.is_none() && size <= SMALL {
+            let whole = engine::read_all(&*object)?;
+            return Ok(Found::Part(whole.get(begin..end).unwrap_or_default().to_vec(), whole));
+        }
+        let mut part = scratch::repeated(0, end - begin)?;
+        object.read_at(begin as u64, &mut part)?;
+        Ok(match version {
+            Some(_) => Found::Value(engine::LoadedValue::Copied(part), version),
+            None => Found::PartOf(part, begin),
+        })
+    }
+
+    fn answer(self, py: Python<'_>, found: Found) -> PyResult<ReadOutcome> {
+        let time = self.time;
+        let stamp = |generation: &[u8]| {
+            Ok::<_, PyErr>(Stamp::Made(Py::new(py, TimestampedStorageGeneration::of(py, generation, time))?))
+        };
+        let (state, value, stamp) = match found {
+            Found::Missing => (State::Missing, PyBytes::new(py, b""), stamp(&MISSING)?),
+            Found::Known => (State::Unspecified, PyBytes::new(py, b""), stamp(&self.known)?),
+            Found::Value(value, version) => {
+                let basis = version.map_or(Basis::Value, Basis::Version);
+                (State::Value, PyBytes::new(py, value.bytes()), Stamp::Of(basis, time))
+            }
+            Found::Part(value, whole) => {
+                (State::Value, PyBytes::new(py, &value), stamp(&digest(py, &whole)?)?)
+            }
+            Found::PartOf(value, begin) => {
+                let basis = Basis::PartOf(self.store, self.key, begin);
+                (State::Value, PyBytes::new(py, &value), Stamp::Of(basis, time))
+            }
+            Found::More(object) => {
+                return Ok(ReadOutcome::Later(UnreadValue(Some((object, self)))));
+            }
+        };
+        Ok(ReadOutcome::Now(ReadResult { state, value: value.unbind(), stamp }))
+    }
+}
+
+/// A value that was opened, and is not read yet.
+#[pyclass(module = "tessarr._engine")]
+pub(crate) struct UnreadValue(Option<(Box<dyn engine::ValueReader>, Wish)>);
+
+#[pymethods]
+impl UnreadValue {
+    /// Read it, once.
+    fn read(slf: &Bound<'_, Self>) -> PyResult<ReadOutcome> {
+        let py = slf.py();
+        let Some((object, wish)) = slf.borrow_mut().0.take() else {
+            return Err(to_py(py, Error::internal("a value that was opened once is read again")));
+        };
+        let found = py.detach(|| wish.find(Some(object), u64::MAX));
+        let found = found.map_err(|error| to_py(py, error.at_key(&wish.key)))?;
+        wish.answer(py, found)
+    }
+}
+
+/// What asking for a value gives.
+#[derive(IntoPyObject)]
+pub(crate) enum ReadOutcome {
+    Now(ReadResult),
+    Later(UnreadValue),
+}
+
+/// Which bytes of a value of some size a span is.
+fn within((first, last): Span, size: u64) -> Result<(usize, usize)> {
+    let most = i64::try_from(size).unwrap_or(i64::MAX);
+    let begin = if first < 0 { most.saturating_add(first) } else { first };
+    let end = last.unwrap_or(most);
+    if 0 <= begin && begin <= end && end <= most {
+        return Ok((begin as usize, end as usize));
+    }
+    let last = last.map_or_else(|| "?".to_owned(), |last| last.to_string());
+    let what =
+        format!("OUT_OF_RANGE: Requested byte range [{first}, {last}) is not valid for value of size {size}");
+    Err(Error::new(Kind::Argument, what))
+}
+
+/// The value of a key of `store`, and which state it is in: see `Store.read_versioned`.
+pub(crate) fn read(
+    py: Python<'_>,
+    store: &Store,
+    key: &str,
+    known: &[u8],
+    span: Option<Span>,
+    most: u64,
+) -> PyResult<ReadOutcome> {
+    let time = known_since(&*store.inner, key);
+    let wish = Wish { store: store.inner.clone(), key: key.to_owned(), time, known: known.to_vec(), span };
+    let (whole, far) = (known.is_empty() && span.is_none(), store.inner.concurrency() > 0);
+    let want = if whole {
+        ReadHint::Whole
+    } else {
+        span.filter(|_| far).map_or(ReadHint::UnknownRanges, engine::read_hint_of)
+    };
+    // Of what has no such bytes a server may not tell the state, which may be known.
+    let untold = |object: &dyn engine::ValueReader| {
+        object.state().is_none() && matches!((want, known), (ReadHint::Range { .. }, [VERSION, ..]))
+    };
+    let find = || {
+        let found = store.inner.read(key, want, |object| match object {
+            Some(object) if untold(&*object) => Ok(None),
+            object => wish.find(object, most).map(Some),
+        });
+        match found? {
+            Some(found) => Ok(found),
+            None => store.inner.read(key, ReadHint::UnknownRanges, |object| wish.find(object, most)),
+        }
+    };
+    let found = if whole { store.run(py, 0, find) } else { py.detach(find) };
+    wish.answer(py, found.map_err(|error| to_py(py, error.at_key(key)))?)
+}

@@ -1,0 +1,114 @@
+//! The allocator: mimalloc, which keeps what is freed for whoever asks next, and here not more than so much.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::ffi::c_long;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use libmimalloc_sys::{mi_collect, mi_option_set_default, mi_option_t};
+use mimalloc::MiMalloc;
+
+/// Smaller blocks are not counted.
+const LARGE_BYTES: usize = 64 << 10;
+
+/// When so many bytes fewer are used than before, all that nobody has is handed back to the system.
+const KEPT_BYTES: usize = 256 << 20;
+
+/// After so many milliseconds, by default 10, memory that nobody has is handed back where others ask for
+/// some. Chunks are larger than what mimalloc is made for, and what is done with a few takes longer.
+const DELAY_MS: c_long = 1000;
+
+/// Numbers of options in `mi_option_e`, which the crate has no names for.
+const ARENA_EAGER_COMMIT: mi_option_t = 4;
+const PURGE_DELAY: mi_option_t = 15;
+
+/// mimalloc; how much of it is used.
+pub(crate) struct Allocator {
+    /// Bytes of large blocks that are somebody's.
+    used: AtomicUsize,
+    /// The most that there were since memory was handed back.
+    most: AtomicUsize,
+}
+
+impl Allocator {
+    pub(crate) const fn new() -> Allocator {
+        Allocator { used: AtomicUsize::new(0), most: AtomicUsize::new(0) }
+    }
+
+    /// Set the options, but for those that the environment sets.
+    pub(crate) fn configure() {
+        // SAFETY: the options exist, and any thread may set them at any time.
+        unsafe {
+            mi_option_set_default(PURGE_DELAY, DELAY_MS);
+            // Else every thread takes huge pages for its first small blocks, which the kernel has to clear.
+            mi_option_set_default(ARENA_EAGER_COMMIT, 0);
+        }
+    }
+
+    fn add(&self, bytes: usize) {
+        if bytes > 0 {
+            let used = self.used.fetch_add(bytes, Relaxed) + bytes;
+            self.most.fetch_max(used, Relaxed);
+        }
+    }
+
+    fn remove(&self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let used = self.used.fetch_sub(bytes, Relaxed).saturating_sub(bytes);
+        let most = self.most.load(Relaxed);
+        // Of several threads one does it.
+        if most.saturating_sub(used) > KEPT_BYTES
+            && self.most.compare_exchange(most, used, Relaxed, Relaxed).is_ok()
+        {
+            // SAFETY: it may be called at any time outside of mimalloc.
+            unsafe { mi_collect(true) };
+        }
+    }
+
+    /// A block that was asked for, and is null where there was none.
+    fn given(&self, block: *mut u8, bytes: usize) -> *mut u8 {
+        if !block.is_null() {
+            self.add(counted(bytes));
+        }
+        block
+    }
+}
+
+/// What counts of the bytes of a block.
+fn counted(bytes: usize) -> usize {
+    match bytes < LARGE_BYTES {
+        true => 0,
+        false => bytes,
+    }
+}
+
+// SAFETY: all blocks are mimalloc's; counting them leaves them alone.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        self.given(unsafe { MiMalloc.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        self.given(unsafe { MiMalloc.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { MiMalloc.dealloc(block, layout) };
+        self.remove(counted(layout.size()));
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        let moved = unsafe { MiMalloc.realloc(block, layout, size) };
+        let (before, now) = (counted(layout.size()), counted(size));
+        if !moved.is_null() {
+            self.add(now.saturating_sub(before));
+            self.remove(before.saturating_sub(now));
+        }
+        moved
+    }
+}

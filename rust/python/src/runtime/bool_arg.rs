@@ -1,0 +1,29 @@
+//! Booleans as arguments.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+
+use crate::runtime::safe_repr::safe_repr;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(as_bool, module)?)
+}
+
+/// Whether something is true, if it may be taken for a boolean: None may, and numbers; texts and lists may
+/// not. `name` is what the error calls it.
+#[pyfunction]
+pub(crate) fn as_bool(value: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    if let Ok(value) = value.cast::<PyBool>() {
+        return Ok(value.is_true());
+    }
+    if value.is_none() {
+        return Ok(false); // as it is most often
+    }
+    if value.get_type().hasattr("__bool__")? {
+        if let Ok(found) = value.is_truthy() {
+            return Ok(found); // arrays of several items have none
+        }
+    }
+    Err(PyTypeError::new_err(format!("{name}: {} is not a boolean", safe_repr(value))))
+}

@@ -1,0 +1,29 @@
+//! How many threads work.
+
+use pyo3::prelude::*;
+use tessarr_engine::pool;
+
+use crate::runtime::error::argument;
+
+/// Let at most `n` threads work, in all operations of this process together; None: as many as there
+/// are processors for this process, as its affinity and the CPU quota of its control group say.
+#[pyfunction]
+#[pyo3(signature = (n))]
+fn set_threads(py: Python<'_>, n: Option<usize>) -> PyResult<()> {
+    if n == Some(0) {
+        return Err(argument(py, "at least 1 thread has to work"));
+    }
+    pool::set_threads(n.unwrap_or(0));
+    Ok(())
+}
+
+/// How many threads may work.
+#[pyfunction]
+fn threads() -> usize {
+    pool::threads()
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(set_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(threads, module)?)
+}

@@ -1,0 +1,18 @@
+//! What users gave, as messages show it.
+
+use crate::runtime::once_cell::intern;
+use crate::runtime::once_cell::OnceCell;
+use pyo3::prelude::*;
+
+/// A value in few words, whatever it is, as `tessarr._safe_repr` has it: `repr` is not made for messages, and may
+/// raise in place of the error that was to be told.
+pub(crate) fn safe_repr(value: &Bound<'_, PyAny>) -> String {
+    static MODULE: OnceCell<Py<PyModule>> = OnceCell::new();
+    let py = value.py();
+    let told = || {
+        let module = MODULE.get_or_try_init(py, || py.import("tessarr._safe_repr").map(Bound::unbind))?;
+        module.bind(py).call_method1(intern!(py, "safe_repr"), (value,))?.extract::<String>()
+    };
+    // Nothing is left to say of a value where the program is out of memory, or is being ended.
+    told().unwrap_or_else(|_| "a value".to_owned())
+}

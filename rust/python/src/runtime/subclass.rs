@@ -1,0 +1,95 @@
+//! Objects of classes that Python derives from those of the engine.
+
+use crate::runtime::once_cell::intern;
+use crate::runtime::once_cell::OnceCell;
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi::PyTypeObject;
+use pyo3::impl_::pymethods::tp_new_impl;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+use pyo3::PyClass;
+
+use crate::runtime::safe_repr::safe_repr;
+
+/// An object of a class that is `T` or derives from it, without its constructors: to call these takes longer
+/// than what is done with a small object. PyO3 has no other way to it than that of its own macros.
+pub(crate) fn new_instance<'py, T: PyClass>(
+    class: &Bound<'py, PyType>,
+    value: impl Into<PyClassInitializer<T>>,
+) -> PyResult<Bound<'py, T>> {
+    let py = class.py();
+    if !class.is_subclass_of::<T>()? {
+        let message = format!("{} is no {}", safe_repr(class), T::type_object(py).repr()?);
+        return Err(PyTypeError::new_err(message));
+    }
+    // SAFETY: the class derives from `T`.
+    unsafe { allocate_instance(py, class.as_type_ptr(), value) }
+}
+
+/// An object of the class of another one, in the same way.
+pub(crate) fn new_like<'py, T: PyClass>(
+    other: &Bound<'py, T>,
+    value: impl Into<PyClassInitializer<T>>,
+) -> PyResult<Bound<'py, T>> {
+    // SAFETY: an object is a `T` as its class derives from it, and stays one.
+    unsafe { allocate_instance(other.py(), other.as_any().get_type_ptr(), value) }
+}
+
+/// How an object is pickle_parts: what makes one of its class, without `__init__`, and its state.
+pub(crate) type PickleParts<'py, S> = (Bound<'py, PyAny>, (Bound<'py, PyType>,), S);
+
+/// The same of an object with a state, which its `__setstate__` is given.
+pub(crate) fn pickle_parts<'py, T, S>(object: &Bound<'py, T>, state: S) -> PyResult<PickleParts<'py, S>> {
+    static NEW: OnceCell<Py<PyAny>> = OnceCell::new();
+    let new = NEW.import(object.py(), "copyreg", "__newobj__")?;
+    Ok((new.clone(), (object.as_any().get_type(),), state))
+}
+
+/// What Python keeps in an object: where its class derives from one of the engine's, there may be something.
+pub(crate) fn attributes<'py, T>(object: &Bound<'py, T>) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let found = object.as_any().getattr_opt(intern!(object.py(), "__dict__"))?;
+    Ok(found.map(Bound::cast_into).transpose()?)
+}
+
+/// Keep in an object what [`attributes`] told of another one.
+pub(crate) fn set_attributes<T>(object: &Bound<'_, T>, kept: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    match (attributes(object)?, kept) {
+        (Some(own), Some(kept)) => own.update(kept.as_mapping()),
+        _ => Ok(()),
+    }
+}
+
+/// An object of the class of another one, with what Python keeps in that: a copy, and a deep one where there is
+/// a memo of what was copied.
+pub(crate) fn copy_instance<'py, T: PyClass>(
+    other: &Bound<'py, T>,
+    value: impl Into<PyClassInitializer<T>>,
+    memo: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, T>> {
+    let made = new_like(other, value)?;
+    let kept = match (attributes(other)?, memo) {
+        (Some(kept), Some(memo)) => {
+            let deep = kept.py().import("copy")?.call_method1("deepcopy", (kept, memo))?;
+            Some(deep.cast_into()?)
+        }
+        (kept, _) => kept,
+    };
+    set_attributes(&made, kept.as_ref())?;
+    Ok(made)
+}
+
+/// An object of a class.
+///
+/// # Safety
+/// The class is one, and derives from `T`, so that what is made of it is one.
+unsafe fn allocate_instance<'py, T: PyClass>(
+    py: Python<'py>,
+    class: *mut PyTypeObject,
+    value: impl Into<PyClassInitializer<T>>,
+) -> PyResult<Bound<'py, T>> {
+    // SAFETY: the caller knows the class.
+    unsafe {
+        let made = tp_new_impl::<PyClassInitializer<T>, T>(py, value.into(), class)?;
+        Ok(Bound::from_owned_ptr(py, made).cast_into_unchecked())
+    }
+}

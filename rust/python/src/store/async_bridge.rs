@@ -1,0 +1,142 @@
+//! Values that a store of Python is asked for, which tells each when it has it: nobody waits for it.
+
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::runtime::once_cell::intern;
+use pyo3::prelude::*;
+use tessarr_engine::pool::guarded;
+use tessarr_engine::store::{AsyncGet, AsyncPut, Completion, OpenResult, ReadHint, Version};
+
+use super::foreign::{Opening, PyForeign};
+use crate::runtime::error::foreign;
+
+thread_local! {
+    /// The store of Python that tells the thread something, and is then given what it is asked for next.
+    static TELLS: Cell<*const PyForeign> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Asks a store of Python.
+pub(crate) struct PyAsk(pub(crate) Arc<PyForeign>);
+
+impl AsyncGet for PyAsk {
+    fn get(&self, key: &str, want: ReadHint, told: Completion) {
+        if let Some((key, told)) = self.0.ask_there(key.to_owned(), want, told) {
+            ask(&self.0, key, want, told);
+        }
+    }
+}
+
+/// Gives values to the server of a store of Python.
+pub(crate) struct PyPut(pub(crate) Arc<PyForeign>);
+
+impl AsyncPut for PyPut {
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Completion<Option<Version>>) {
+        self.0.put_there(key, value, told);
+    }
+}
+
+/// Have Python open a value.
+pub(crate) fn ask(store: &Arc<PyForeign>, key: String, want: ReadHint, told: Completion) {
+    let opening = store.opening(want);
+    let asked = Asked { store: store.clone(), key, opening, told: Mutex::new(Some(told)) };
+    if !store.asked.add(asked) || TELLS.get() == Arc::as_ptr(store) {
+        return; // who has added the first one has it taken with that
+    }
+    let taker = Taker { store: store.clone() };
+    let call = || {
+        store.call(|object| object.call_method1(intern!(object.py(), "_serve_requests"), (taker,)).map(drop))
+    };
+    if let Err(error) = guarded(call) {
+        store.asked.take().iter().for_each(|asked| asked.told(Err(error.clone())));
+    }
+}
+
+/// Gives a store of Python what it is asked for.
+#[pyclass(frozen, module = "tessarr._engine")]
+struct Taker {
+    store: Arc<PyForeign>,
+}
+
+#[pymethods]
+impl Taker {
+    /// All that was asked for since the last time.
+    fn __call__(&self) -> Vec<Asked> {
+        self.store.wanted()
+    }
+}
+
+/// A value that a store of Python is asked for.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct Asked {
+    store: Arc<PyForeign>,
+    #[pyo3(get)]
+    key: String,
+    opening: Opening,
+    told: Mutex<Option<Completion>>,
+}
+
+impl Asked {
+    fn lock(&self) -> MutexGuard<'_, Option<Completion>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        self.lock().as_ref().is_some_and(Completion::is_active)
+    }
+
+    fn told(&self, opened: OpenResult) {
+        let told = self.lock().take();
+        if let Some(told) = told {
+            told.complete(opened);
+        }
+    }
+
+    /// Tell what was opened; give what is asked for next, which nobody else takes.
+    fn told_by_store(&self, opened: OpenResult) -> Vec<Asked> {
+        let before = TELLS.replace(Arc::as_ptr(&self.store));
+        let told = || {
+            self.told(opened);
+            Ok(())
+        };
+        let _ = guarded(told); // the panic hook tells of a panic
+        TELLS.set(before);
+        self.store.wanted()
+    }
+}
+
+#[pymethods]
+impl Asked {
+    /// The method that would open it.
+    #[getter]
+    fn method(&self) -> &'static str {
+        self.opening.method
+    }
+
+    /// Where the bytes begin that are read at once, where the method is told.
+    #[getter]
+    fn offset(&self) -> Option<u64> {
+        self.opening.from
+    }
+
+    /// How many bytes are read at once; None: all, or as many as the store likes.
+    #[getter]
+    fn count(&self) -> Option<u64> {
+        self.opening.count
+    }
+
+    /// Tell what was opened; None: it is absent. Gives what is asked for next.
+    fn complete(&self, value: &Bound<'_, PyAny>) -> Vec<Asked> {
+        let open = || {
+            let opened = self.store.opened(&self.key, value, &self.opening);
+            opened.map_err(|raised| foreign(value.py(), raised))
+        };
+        self.told_by_store(guarded(open))
+    }
+
+    /// Tell why it could not be opened. Gives what is asked for next.
+    fn fail(&self, error: Bound<'_, PyAny>) -> Vec<Asked> {
+        let py = error.py();
+        self.told_by_store(Err(foreign(py, PyErr::from_value(error))))
+    }
+}

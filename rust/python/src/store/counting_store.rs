@@ -1,0 +1,74 @@
+//! Counts of what stores are asked.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyDict};
+use tessarr_engine::store as engine;
+
+use super::{initializer, Store};
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<CountingStore>()?;
+    module.add_function(wrap_pyfunction!(count_local_requests, module)?)
+}
+
+/// Passes everything on to another store and counts it.
+#[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
+pub(crate) struct CountingStore {
+    counting: Arc<engine::CountingStore>,
+    store: Py<Store>,
+}
+
+#[pymethods]
+impl CountingStore {
+    #[new]
+    fn new(store: &Bound<'_, Store>) -> PyClassInitializer<Self> {
+        let counting = Arc::new(engine::CountingStore::new(store.get().engine()));
+        let store = store.clone().unbind();
+        initializer(CountingStore { counting: counting.clone(), store }, counting)
+    }
+
+    /// The store that does the work.
+    #[getter]
+    fn store(&self, py: Python<'_>) -> Py<Store> {
+        self.store.clone_ref(py)
+    }
+
+    fn __getnewargs__(&self, py: Python<'_>) -> (Py<Store>,) {
+        (self.store(py),)
+    }
+
+    fn __repr__(&self) -> String {
+        let counts = self.counting.counts();
+        format!("CountingStore(opens={}, updates={}, lists={})", counts.opens, counts.updates, counts.lists)
+    }
+
+    /// How often what was asked: opens, reads, read_bytes, updates, looks (opens in order to
+    /// change what is there) and look_reads, written_bytes, holds, lists, delete_prefixes.
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        told(py, self.counting.counts())
+    }
+}
+
+fn told(py: Python<'_>, counts: engine::Counts) -> PyResult<Bound<'_, PyDict>> {
+    let fields = [
+        ("opens", counts.opens),
+        ("reads", counts.reads),
+        ("read_bytes", counts.read_bytes),
+        ("updates", counts.updates),
+        ("looks", counts.looks),
+        ("look_reads", counts.look_reads),
+        ("holds", counts.holds),
+        ("written_bytes", counts.written_bytes),
+        ("lists", counts.lists),
+        ("delete_prefixes", counts.delete_prefixes),
+    ];
+    fields.into_py_dict(py)
+}
+
+/// How often what was asked of all stores in folders of this process, as of a `CountingStore`.
+#[pyfunction]
+fn count_local_requests(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    told(py, engine::local_counts())
+}

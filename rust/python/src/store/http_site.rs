@@ -1,0 +1,449 @@
+//! Values of web servers, which the engine asks for itself where a store of Python says where they are.
+
+use std::fmt::Write;
+use std::sync::mpsc::{channel, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::runtime::once_cell::intern;
+use pyo3::prelude::*;
+use tessarr_engine::store::{
+    complete_on_thread, recv_interruptible, replaced, run_blocking, Completion, Foreign, GetOutcome,
+    HttpClient, HttpError, OpenResult, PutOutcome, PutPrecondition, ReadHint, ReplaceOutcome, ResponseBody,
+    Signer, SwapCell, ValueReader, Version,
+};
+use tessarr_engine::{Error, Result};
+
+use super::async_bridge::ask;
+use super::foreign::{wrong_count, Bytes, Opening, PyForeign, Whole};
+use crate::runtime::error::foreign;
+
+/// Where the values of a store are, as soon as its Python knows.
+#[pyclass(frozen, module = "tessarr._engine")]
+#[derive(Default)]
+pub(crate) struct HttpSite(SwapCell<Place>);
+
+/// Where values are.
+pub(crate) struct Place {
+    web: Arc<HttpClient>,
+    root: String,
+    query: String,
+    /// The signs of keys, beside letters and digits, that are not encoded.
+    plain: String,
+    /// How many bytes values have at most that are stored there, too.
+    stores: usize,
+    /// Nobody else lists by Python's file system, which has to be told what is stored otherwise.
+    private: bool,
+    /// What was told may have changed then.
+    until: Option<Instant>,
+}
+
+/// Names of keys, the keys themselves, a token and a region, with which requests are signed.
+type Keys = (String, String, Option<String>, String);
+
+#[pymethods]
+impl HttpSite {
+    #[new]
+    fn new() -> Self {
+        HttpSite::default()
+    }
+
+    /// Say where values are, as `tessarr.store.object.http.Place` does. False: the engine cannot ask there.
+    #[allow(clippy::too_many_arguments)] // those of a tuple
+    fn set_location(
+        &self,
+        root: String,
+        query: String,
+        headers: Vec<(String, String)>,
+        patience_s: f64,
+        plain: String,
+        states: Option<&str>,
+        keys: Option<Keys>,
+        stores: usize,
+        valid_s: f64,
+        forbids: bool,
+        private: bool,
+    ) -> bool {
+        let duration = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        let web = || {
+            let mut web = HttpClient::new(&headers, duration(patience_s))?.with_forbidden_as_absent(forbids);
+            if let Some(states) = states {
+                web = web.with_generation_header(states)?.with_idle_timeout(); // a bucket, whose file systems wait as long
+            }
+            if let Some((name, secret, token, region)) = &keys {
+                web = web.with_signer(Signer::new(name, secret, token.as_deref(), region)?);
+            }
+            Some(web.into())
+        };
+        let until = Instant::now().checked_add(duration(valid_s));
+        let place = web().map(|web| Place { web, root, query, plain, stores, private, until }.into());
+        let is_placed = place.is_some();
+        self.0.set(place);
+        is_placed
+    }
+
+    /// Values are asked for by Python, until they are placed again.
+    fn clear(&self) {
+        self.0.set(None);
+    }
+
+    /// Whether values are asked for by the engine.
+    fn is_active(&self) -> bool {
+        self.get().is_some()
+    }
+}
+
+impl HttpSite {
+    /// None: only Python knows how to ask for values.
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Py<HttpSite>>> {
+        let told = object.getattr_opt(intern!(object.py(), "_http_site"))?;
+        Ok(told.and_then(|told| told.cast_into::<HttpSite>().ok()).map(Bound::unbind))
+    }
+
+    /// Where values are now.
+    pub(crate) fn get(&self) -> Option<Arc<Place>> {
+        let place = self.0.get()?;
+        place.until.is_none_or(|until| Instant::now() < until).then_some(place)
+    }
+}
+
+impl Place {
+    /// Ask for a range of a value, as the header says it, or for all, and wait.
+    fn asked(&self, key: &str, range: Option<&str>) -> Result<GetOutcome> {
+        let url = self.url(key);
+        let waits = Arc::new(());
+        let is_waiting = Arc::downgrade(&waits);
+        let wanted = move || is_waiting.strong_count() > 0;
+        let answer = waited(|told| {
+            self.web.get(&url, range, wanted, move |answer| {
+                let _ = told.send(answer); // unless nobody waits any more
+            });
+        });
+        drop(waits);
+        Ok(answer?.unwrap_or(GetOutcome::Unusable))
+    }
+
+    /// Store a value, and wait.
+    fn stored(&self, key: &str, data: &[u8], before: PutPrecondition) -> Result<PutOutcome> {
+        let (url, data) = (self.url(key), Arc::new(data.to_vec()));
+        let done = waited(|told| {
+            self.web.put(&url, data, before, move |done| {
+                let _ = told.send(done);
+            });
+        });
+        Ok(done?.unwrap_or(PutOutcome::Lost))
+    }
+
+    fn url(&self, key: &str) -> String {
+        let mut url = String::with_capacity(self.root.len() + key.len() + 16);
+        url.push_str(&self.root);
+        for byte in key.bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => url.push(byte.into()),
+                _ if self.plain.as_bytes().contains(&byte) => url.push(byte.into()),
+                _ => {
+                    let _ = write!(url, "%{byte:02X}"); // which a text takes
+                }
+            }
+        }
+        url.push_str(&self.query);
+        url
+    }
+}
+
+/// What is told of what is asked for; None: nothing.
+fn waited<T>(ask: impl FnOnce(Sender<T>)) -> Result<Option<T>> {
+    let (told, answers) = channel();
+    ask(told);
+    run_blocking(|| match is_ours() {
+        true => Ok(answers.recv().ok()), // whoever waits for the thread looks for signals
+        false => recv_interruptible(&answers),
+    })
+}
+
+/// Whether this thread is one of the engine's, on which no file system runs.
+pub(crate) fn is_ours() -> bool {
+    std::thread::current().name().is_some_and(|name| name.starts_with("tessarr-"))
+}
+
+/// The header that asks for what is read at once, and, of a file of so many bytes, where that begins and ends.
+fn wanted(opening: &Opening) -> (Option<String>, impl Fn(u64) -> (u64, u64)) {
+    let (method, count) = (opening.method, opening.count);
+    let first = opening.from.unwrap_or(0);
+    let last = |count: u64| first.saturating_add(count.max(1) - 1);
+    let (range, count) = match (method, count) {
+        ("open_tail", Some(count)) => (Some(format!("bytes=-{}", count.max(1))), count),
+        ("open_value", _) => (Some(format!("bytes=0-{}", FIRST_BYTES - 1)), FIRST_BYTES),
+        (_, Some(count)) => (Some(format!("bytes={first}-{}", last(count))), count),
+        (_, None) => (None, u64::MAX),
+    };
+    let known = move |size: u64| match method {
+        "open_part" => (0, 0), // the file may not have it
+        "open_tail" => (size.saturating_sub(count), count.min(size)),
+        _ => (0, count.min(size)),
+    };
+    (range, known)
+}
+
+/// As many bytes a value is opened by.
+const FIRST_BYTES: u64 = 1 << 16;
+
+impl PyForeign {
+    /// Where its values are, if the engine is to ask for them now.
+    fn place(&self) -> Option<Arc<Place>> {
+        self.site.as_ref()?.get().get().filter(|place| place.web.try_admit())
+    }
+
+    /// Have a server asked for a value, where it is known how; gives back what only Python can be asked for.
+    pub(crate) fn ask_there(
+        self: &Arc<Self>,
+        key: String,
+        want: ReadHint,
+        told: Completion,
+    ) -> Option<(String, Completion)> {
+        let Some(place) = self.place() else { return Some((key, told)) };
+        let store = self.clone();
+        let (url, range) = (place.url(&key), wanted(&self.opening(want)).0);
+        place.web.get(&url, range.as_deref(), told.active_check(), move |answer| {
+            match store.answered(answer, &key, want) {
+                Some(opened) => told.complete(opened),
+                None if told.is_active() => run_blocking(|| ask(&store, key, want, told)),
+                None => {}
+            }
+        });
+        None
+    }
+
+    /// Open a value; None: Python is to be asked.
+    pub(crate) fn opened_there(self: &Arc<Self>, key: &str, want: ReadHint) -> Result<Option<OpenResult>> {
+        let Some(place) = self.place() else { return Ok(None) };
+        self.check_may_block()?;
+        let answer = place.asked(key, wanted(&self.opening(want)).0.as_deref())?;
+        Ok(self.answered(answer, key, want))
+    }
+
+    /// What an answer says; None: Python is to be asked.
+    fn answered(self: &Arc<Self>, answer: GetOutcome, key: &str, want: ReadHint) -> Option<OpenResult> {
+        let piece = match answer {
+            GetOutcome::ResponseBody(piece) => piece,
+            GetOutcome::Absent => return Some(Ok(None)),
+            GetOutcome::Refused(refusal) => return self.refused(key, "GET", refusal).map(Err),
+            GetOutcome::TimedOut => return self.late(key).map(Err),
+            GetOutcome::Unusable => return None,
+        };
+        let opening = self.opening(want);
+        let (begin, count) = wanted(&opening).1(piece.size);
+        if !piece.contains(begin, count) {
+            return None;
+        }
+        let named = |tag: &[u8]| self.version_named(key, tag).filter(|_| !tag.is_empty());
+        // What the server is to compare is what it calls the state, however long that is.
+        let version = match self.compares_versions() {
+            true => named(piece.tag.as_bytes()),
+            false => named(&piece.state()),
+        };
+        let version = version.filter(|_| piece.is_strong);
+        let state = version.or_else(|| named(&piece.state()));
+        Some(Ok(Some(match piece.is_whole() && piece.size <= opening.whole {
+            true => Box::new(Whole { bytes: Bytes::Copied(piece.data.into()), version, state }),
+            false => {
+                let (store, key, size) = (self.clone(), key.to_owned(), piece.size);
+                Box::new(Far { store, key, size, version, state, known: Mutex::new(piece.into()) })
+            }
+        })))
+    }
+
+    /// Where a value of so many bytes is stored, if the engine is to do it.
+    fn place_of(&self, bytes: usize) -> Option<Arc<Place>> {
+        self.place().filter(|place| (1..=place.stores).contains(&bytes))
+    }
+
+    /// Store a value, if it is as expected; None, or lost: Python is to do it.
+    pub(crate) fn stored_there(
+        &self,
+        key: &str,
+        data: &[u8],
+        before: PutPrecondition,
+    ) -> Result<Option<ReplaceOutcome>> {
+        let Some(place) = self.place_of(data.len()) else { return Ok(None) };
+        self.check_may_block()?;
+        self.became(&place, key, place.stored(key, data, before)?)
+    }
+
+    /// Whether the engine stores values now.
+    pub(crate) fn stores_there(&self) -> bool {
+        let place = self.site.as_ref().and_then(|site| site.get().get());
+        place.is_some_and(|place| place.stores > 0 && place.web.is_available())
+    }
+
+    /// Have a value stored; nobody waits for it.
+    pub(crate) fn put_there(
+        self: &Arc<Self>,
+        key: &str,
+        value: &Arc<Vec<u8>>,
+        told: Completion<Option<Version>>,
+    ) {
+        let (store, name, data) = (self.clone(), key.to_owned(), value.clone());
+        let Some(place) = self.place_of(value.len()) else {
+            return complete_on_thread(told, move || store.put_by_python(&name, &data));
+        };
+        let there = place.clone();
+        place.web.put(&place.url(key), value.clone(), PutPrecondition::Anything, move |done| {
+            match store.became(&there, &name, done) {
+                Ok(Some(ReplaceOutcome::Done(version))) => told.complete(Ok(store.compared(version))),
+                Ok(_) => complete_on_thread(told, move || store.put_by_python(&name, &data)),
+                Err(error) => told.complete(Err(error)),
+            }
+        });
+    }
+
+    /// What became of a value that was to be stored; None, or lost: Python is to do it.
+    fn became(&self, place: &Place, key: &str, done: PutOutcome) -> Result<Option<ReplaceOutcome>> {
+        Ok(match done {
+            PutOutcome::Done(tag) => {
+                if !place.private {
+                    let tell = || {
+                        self.call(|object| {
+                            object.call_method1(intern!(object.py(), "_on_stored"), (key,)).map(drop)
+                        })
+                    };
+                    run_blocking(tell)?;
+                }
+                let known = !tag.is_empty() && !tag.starts_with("W/");
+                let version = known.then(|| self.version_named(key, tag.as_bytes())).flatten();
+                Some(ReplaceOutcome::Done(version))
+            }
+            PutOutcome::PreconditionFailed => Some(ReplaceOutcome::Conflict),
+            PutOutcome::Refused(refusal) => {
+                let is_lost = refusal.may_have_done();
+                self.refused(key, "PUT", refusal)
+                    .map_or(Ok(is_lost.then_some(ReplaceOutcome::Ambiguous)), Err)?
+            }
+            PutOutcome::Lost => self.lost(key).map_or(Ok(Some(ReplaceOutcome::Ambiguous)), Err)?,
+            PutOutcome::Unusable => None,
+        })
+    }
+
+    fn refused(&self, key: &str, method: &str, refusal: HttpError) -> Option<Error> {
+        let HttpError { status, reason, headers } = refusal;
+        let told = (key, method, status, reason, headers);
+        self.failed(|object| object.call_method1(intern!(object.py(), "_http_error"), told))
+    }
+
+    fn lost(&self, key: &str) -> Option<Error> {
+        self.failed(|object| object.call_method1(intern!(object.py(), "_lost_response_error"), (key,)))
+    }
+
+    fn late(&self, key: &str) -> Option<Error> {
+        self.failed(|object| object.call_method1(intern!(object.py(), "_timeout_error"), (key,)))
+    }
+
+    /// The exception that Python would raise; None: it is to be asked.
+    fn failed(
+        &self,
+        raised: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
+    ) -> Option<Error> {
+        let error = || {
+            self.call(|object| {
+                let raised = raised(object)?;
+                Ok((!raised.is_none()).then(|| foreign(object.py(), PyErr::from_value(raised))))
+            })
+        };
+        run_blocking(error).unwrap_or_else(Some)
+    }
+}
+
+/// A value of a server, of which a part is known.
+struct Far {
+    store: Arc<PyForeign>,
+    key: String,
+    size: u64,
+    version: Option<Version>,
+    state: Option<Version>,
+    known: Mutex<Arc<ResponseBody>>,
+}
+
+impl Far {
+    fn known(&self) -> Arc<ResponseBody> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ask for bytes; false: Python is to be asked.
+    fn ask(&self, offset: u64, out: &mut [u8]) -> Result<bool> {
+        let Some(place) = self.store.place() else { return Ok(false) };
+        let last = offset.saturating_add(out.len() as u64 - 1);
+        let known = self.known();
+        // Whoever has refused a range need not have told the state.
+        let is_first = known.data.is_empty() && known.tag.is_empty();
+        match place.asked(&self.key, Some(&format!("bytes={offset}-{last}")))? {
+            GetOutcome::ResponseBody(piece)
+                if piece.size != self.size || !is_first && piece.tag != known.tag =>
+            {
+                Err(replaced(&self.key))
+            }
+            GetOutcome::ResponseBody(piece) => {
+                let found = piece.copy_to(offset, out);
+                if is_first || piece.is_whole() {
+                    // Whole: the server knows no ranges, and gave everything.
+                    *self.known.lock().unwrap_or_else(PoisonError::into_inner) = piece.into();
+                }
+                Ok(found)
+            }
+            GetOutcome::Absent => Err(replaced(&self.key)),
+            GetOutcome::Refused(refusal) => {
+                self.store.refused(&self.key, "GET", refusal).map_or(Ok(false), Err)
+            }
+            GetOutcome::TimedOut => self.store.late(&self.key).map_or(Ok(false), Err),
+            GetOutcome::Unusable => Ok(false),
+        }
+    }
+
+    fn read_by_python(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let count = out.len() as u64;
+        let opening = Opening { method: "open_part", from: Some(offset), count: Some(count), whole: 0 };
+        let opened = self.store.call(|object| {
+            let method = intern!(object.py(), "open_part");
+            let value = object.call_method1(method, (self.key.as_str(), offset, count))?;
+            self.store.opened(&self.key, &value, &opening)
+        })?;
+        let is_same = |now: &dyn ValueReader| {
+            now.size() == self.size && (self.state.is_none() || now.state() == self.state)
+        };
+        match opened {
+            Some(now) if is_same(&*now) => now.read_at(offset, out),
+            _ => Err(replaced(&self.key)),
+        }
+    }
+}
+
+impl ValueReader for Far {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn version(&self) -> Option<Version> {
+        self.version
+    }
+
+    fn state(&self) -> Option<Version> {
+        self.state
+    }
+
+    fn needs_request(&self, offset: u64, count: u64) -> bool {
+        !self.known().contains(offset, count)
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let count = out.len() as u64;
+        if out.is_empty() {
+            return Ok(());
+        }
+        if offset.checked_add(count).is_none_or(|end| end > self.size) {
+            return Err(wrong_count(&[], offset, count));
+        }
+        if self.known().copy_to(offset, out) || self.ask(offset, out)? {
+            return Ok(());
+        }
+        run_blocking(|| self.read_by_python(offset, out))
+    }
+}

@@ -1,0 +1,498 @@
+//! The stores as Python classes, which `tessarr.store` makes mappings of, and documents.
+
+mod async_bridge;
+mod counting_store;
+mod foreign;
+mod foreign_store;
+mod http_site;
+mod local;
+pub(crate) mod memory;
+mod split;
+mod wrappers;
+
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyException, PyUnicodeEncodeError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString};
+use pyo3::PyClass;
+use tessarr_engine::error::EXIT;
+use tessarr_engine::store as engine;
+use tessarr_engine::{warning, Error, Kind};
+
+pub(crate) use self::wrappers::{CoalescingStore, StagedStore};
+use crate::kvstore::versioned::TimestampedStorageGeneration;
+use crate::kvstore::{self, versioned_write};
+use crate::runtime::bytes::copy_to_bytes;
+use crate::runtime::error::{argument, foreign, to_py};
+use crate::runtime::safe_repr::safe_repr;
+
+/// More bytes are copied while other threads of Python run.
+const SMALL_BYTES: usize = 64 << 10;
+
+/// Adds the classes of this file to `module`.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    engine::set_interrupt_check(check_signals);
+    warning::show_by(warn);
+    module.add_class::<Store>()?;
+    module.add_class::<ValueReader>()?;
+    module.add_class::<local::LocalStore>()?;
+    module.add_class::<foreign_store::ForeignStore>()?;
+    module.add_class::<split::SplitStore>()?;
+    module.add_class::<http_site::HttpSite>()?;
+    memory::register(module)?;
+    counting_store::register(module)?;
+    wrappers::register(module)
+}
+
+/// Raises what a signal handler raised (Ctrl-C) in a thread that waits for another writer.
+fn check_signals() -> tessarr_engine::Result<()> {
+    let checked =
+        crate::runtime::atexit::attached(|py| py.check_signals().map_err(|raised| foreign(py, raised)));
+    checked.unwrap_or(Ok(()))
+}
+
+/// Shows a `TessarrWarning`.
+fn warn(message: &str) -> tessarr_engine::Result<()> {
+    let shown = crate::runtime::atexit::attached(|py| {
+        let warned =
+            py.import("tessarr.format.user_warnings").and_then(|it| it.call_method1("warn_user", (message,)));
+        warned.map(drop).map_err(|raised| foreign(py, raised))
+    });
+    shown.unwrap_or(Ok(()))
+}
+
+/// The bytes of any object with a buffer; `bytes` objects are not copied.
+pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(bytes.clone().into());
+    }
+    let view = PyMemoryView::from(object)?;
+    let bytes = view.call_method0("tobytes")?;
+    Ok(bytes.cast_into::<PyBytes>()?.into())
+}
+
+/// A key, a prefix or a beginning of keys; what UTF-8 has no bytes for, a half of a surrogate pair, is none.
+pub(crate) fn text<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    let text = object.cast::<PyString>()?;
+    text.to_str().map_err(|error| {
+        let py = object.py();
+        match error.is_instance_of::<PyUnicodeEncodeError>(py) {
+            true => argument(py, format!("{} is not a key: UTF-8 cannot encode it", safe_repr(object))),
+            false => error,
+        }
+    })
+}
+
+/// Base of the stores: keys to byte strings, each replaced atomically.
+///
+/// Notes
+/// -----
+/// Keys are relative and "/"-separated, without empty, "." or ".." segments and without
+/// segments ending in ".__lock"; other keys are an `ArgumentError` before any I/O. All
+/// methods release the GIL, are thread safe, and work in a forked child. A class of Python
+/// may derive from this one: ``super().__new__(cls, store)`` makes a store that is `store`.
+#[pyclass(subclass, frozen, module = "tessarr._engine")]
+pub(crate) struct Store {
+    pub(crate) inner: Arc<dyn engine::Store>,
+}
+
+impl Store {
+    /// The engine's store.
+    pub(crate) fn engine(&self) -> Arc<dyn engine::Store> {
+        self.inner.clone()
+    }
+
+    /// Look up or replace one key, of which so many bytes are copied, while other threads run if that is worth
+    /// it. `work` does not decide on what is there: it would wait for others who do, and may need Python.
+    pub(crate) fn run<T: Send>(&self, py: Python<'_>, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
+        if self.inner.is_nonblocking() && bytes <= SMALL_BYTES {
+            return work();
+        }
+        py.detach(work)
+    }
+}
+
+#[pymethods]
+impl Store {
+    #[new]
+    fn new(store: &Bound<'_, Store>) -> Self {
+        Store { inner: store.get().engine() }
+    }
+
+    /// The value of `key`; `default` if it is absent. More than `limit` bytes are a
+    /// `DataError`, before memory is taken where the store can tell the size.
+    #[pyo3(signature = (key, default = None, *, limit = None))]
+    pub(crate) fn get<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = text)] key: &str,
+        default: Option<Bound<'py, PyAny>>,
+        limit: Option<u64>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let loaded = self.run(py, 0, || self.inner.load(key, limit));
+        let loaded = loaded.map_err(|error| to_py(py, error.at_key(key)))?;
+        match loaded {
+            Some(value) => Ok(Some(copy_to_bytes(py, value.bytes())?.into_any())),
+            None => Ok(default),
+        }
+    }
+
+    /// Replace the value of `key` by the bytes of `data`, any object with a buffer.
+    pub(crate) fn put(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] key: &str,
+        data: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let data = bytes_of(data)?;
+        self.run(py, data.len(), || self.inner.put(key, &data)).map_err(|error| to_py(py, error))
+    }
+
+    /// Remove `key`; that it is absent is fine.
+    pub(crate) fn delete(&self, py: Python<'_>, #[pyo3(from_py_with = text)] key: &str) -> PyResult<()> {
+        self.run(py, 0, || self.inner.delete(key)).map_err(|error| to_py(py, error))
+    }
+
+    /// Change `key` to `data` (None: remove it) if its value is `expected` (None:
+    /// absent), at once; else change nothing and give False.
+    fn replace(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] key: &str,
+        data: Option<&Bound<'_, PyAny>>,
+        expected: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let data = data.map(bytes_of).transpose()?;
+        let expected = expected.map(bytes_of).transpose()?;
+        py.detach(|| self.inner.replace(key, data.as_deref(), expected.as_deref()))
+            .map_err(|error| to_py(py, error))
+    }
+
+    /// Change `key` to what `make` gives for its value (None: absent) while nobody else changes
+    /// it: None removes it, and what was given leaves it. `make` may be called again, and use
+    /// every other key. More than `limit` bytes are a `DataError`.
+    #[pyo3(signature = (key, make, *, limit = None))]
+    fn change(
+        &self,
+        #[pyo3(from_py_with = text)] key: &str,
+        make: &Bound<'_, PyAny>,
+        limit: Option<u64>,
+    ) -> PyResult<()> {
+        let py = make.py();
+        let make = make.clone().unbind();
+        let mut raised: Option<PyErr> = None;
+        let changed = py.detach(|| {
+            self.inner.update(key, engine::UpdateOptions::READ_CURRENT, &mut |current| {
+                let read = |object| engine::check_size(object, limit).and_then(|()| engine::read_all(object));
+                let current = current.map(read).transpose()?;
+                raised = None;
+                let mut error = Error::internal("no value was made");
+                let made = crate::runtime::atexit::attached(|py| {
+                    let made = made_of(make.bind(py), current.as_deref());
+                    // Nothing asks again, or tells something else, where a program ends.
+                    let ends = |raised: &PyErr| !raised.is_instance_of::<PyException>(py);
+                    error.code = made.as_ref().is_err_and(ends).then_some(EXIT);
+                    made
+                });
+                made.and_then(|made| made.map_err(|error| raised = Some(error)).ok()).ok_or(error)
+            })
+        });
+        match (changed, raised) {
+            (Ok(_), _) => Ok(()),
+            (Err(error), Some(raised)) if error.kind == Kind::Internal => Err(raised),
+            (Err(error), _) => Err(to_py(py, error.at_key(key))),
+        }
+    }
+
+    /// Change `key` to `data` (None: remove it), where `version` is given only if its value is in
+    /// the state that it is of (empty: absent). Give whether that was done, and the version of
+    /// the new value, None where the store cannot tell.
+    #[pyo3(signature = (key, data, version = None))]
+    fn write<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = text)] key: &str,
+        data: Option<&Bound<'py, PyAny>>,
+        version: Option<&[u8]>,
+    ) -> PyResult<(bool, Option<Bound<'py, PyBytes>>)> {
+        let data = data.map(bytes_of).transpose()?;
+        let expected = match version {
+            None => engine::Expected::Anything,
+            Some([]) => engine::Expected::Absent,
+            Some(version) => match engine::Version::new(version) {
+                Some(version) => engine::Expected::Version(version),
+                None => return Ok((false, None)), // that of no value
+            },
+        };
+        let (done, version) = py
+            .detach(|| self.inner.write(key, data.as_deref(), &expected))
+            .map_err(|error| to_py(py, error))?;
+        Ok((done, version.map(|version| PyBytes::new(py, version.bytes()))))
+    }
+
+    /// Change `key` to `data` (None: remove it), where `expected` is given only if its value has
+    /// that generation. Give that of the new value; it is empty where nothing was changed.
+    #[pyo3(signature = (key, data, expected = None))]
+    pub(crate) fn write_versioned(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] key: &str,
+        data: Option<&Bound<'_, PyAny>>,
+        expected: Option<&[u8]>,
+    ) -> PyResult<TimestampedStorageGeneration> {
+        versioned_write::write(py, self, key, data, expected)
+    }
+
+    /// Call `work` while nobody else holds `key`, which need not exist, and give
+    /// what it returns. Threads exclude each other, and processes where the store
+    /// is a folder. `work` may use every other key; to hold `key` again would wait
+    /// for itself.
+    fn hold<'py>(
+        &self,
+        #[pyo3(from_py_with = text)] key: &str,
+        work: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = work.py();
+        let work = work.clone().unbind();
+        let mut outcome: Option<PyResult<Py<PyAny>>> = None;
+        let held = py.detach(|| {
+            self.inner.hold(key, &mut || {
+                outcome = crate::runtime::atexit::attached(|py| work.call0(py));
+                Ok(())
+            })
+        });
+        held.map_err(|error| to_py(py, error.at_key(key)))?;
+        match outcome {
+            Some(done) => done.map(|value| value.into_bound(py)),
+            None => Err(to_py(py, Error::internal("nothing was done while a key was held"))),
+        }
+    }
+
+    /// The size of the value in bytes; None if `key` is absent.
+    pub(crate) fn size(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] key: &str,
+    ) -> PyResult<Option<u64>> {
+        let opened = self.run(py, 0, || self.inner.open(key, engine::ReadHint::UnknownRanges));
+        Ok(opened.map_err(|error| to_py(py, error))?.map(|object| object.size()))
+    }
+
+    /// The value of `key`, opened for reading parts of it; None if it is absent.
+    fn open_value(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] key: &str,
+    ) -> PyResult<Option<ValueReader>> {
+        let opened = py.detach(|| self.inner.open(key, engine::ReadHint::UnknownRanges));
+        Ok(opened.map_err(|error| to_py(py, error.at_key(key)))?.map(ValueReader))
+    }
+
+    /// The value of `key` with its version, which is None where the store cannot say; None if the
+    /// key is absent. More than `limit` bytes are a `DataError`.
+    #[pyo3(signature = (key, *, limit = None))]
+    fn get_version<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = text)] key: &str,
+        limit: Option<u64>,
+    ) -> PyResult<Option<Versioned<'py>>> {
+        let found = py.detach(|| self.inner.load_version(key, limit));
+        let found = found.map_err(|error| to_py(py, error.at_key(key)))?;
+        Ok(found.map(|(value, version)| {
+            let version = version.map(|version| PyBytes::new(py, version.bytes()));
+            (PyBytes::new(py, value.bytes()), version)
+        }))
+    }
+
+    /// The value of `key`, or those of its bytes that are in `byte_range` (the first, from the end if
+    /// negative, and the one behind the last), and its generation. It is not read where that is
+    /// `known`. Where more than `max_bytes` bytes would have to be read for that, it is opened only, and
+    /// what is given reads it.
+    #[pyo3(signature = (key, known = None, byte_range = None, max_bytes = None))]
+    pub(crate) fn read_versioned(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] key: &str,
+        known: Option<&[u8]>,
+        byte_range: Option<(i64, Option<i64>)>,
+        max_bytes: Option<u64>,
+    ) -> PyResult<kvstore::ReadOutcome> {
+        kvstore::read(py, self, key, known.unwrap_or_default(), byte_range, max_bytes.unwrap_or(u64::MAX))
+    }
+
+    /// Every key that begins with `start` and is from `first` on and before `end`, sorted, each
+    /// without its first `strip` bytes.
+    #[pyo3(signature = (start, first = None, end = None, *, strip = 0))]
+    pub(crate) fn list_range<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = text)] start: &str,
+        first: Option<&[u8]>,
+        end: Option<&[u8]>,
+        strip: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let range = key_range(first, end);
+        let (mut text, mut ends) = (Vec::new(), vec![0]);
+        let mut found = |key: &str| {
+            text.extend_from_slice(key.as_bytes().get(strip..).unwrap_or_default());
+            ends.push(text.len());
+        };
+        if !range.is_empty() {
+            let listed = py.detach(|| self.inner.list_range(start, range, &mut found));
+            listed.map_err(|error| to_py(py, error))?;
+        }
+        PyList::new(py, ends.windows(2).map(|ends| PyBytes::new(py, &text[ends[0]..ends[1]])))
+    }
+
+    /// Every key under `prefix` ("" or ending in "/"), sorted.
+    #[pyo3(signature = (prefix = ""))]
+    fn list(&self, py: Python<'_>, #[pyo3(from_py_with = text)] prefix: &str) -> PyResult<Vec<String>> {
+        py.detach(|| self.inner.list(prefix)).map_err(|error| to_py(py, error))
+    }
+
+    /// The keys and the prefixes one level below `prefix`, each whole and sorted.
+    #[pyo3(signature = (prefix = ""))]
+    fn list_dir(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] prefix: &str,
+    ) -> PyResult<(Vec<String>, Vec<String>)> {
+        let listing = py.detach(|| self.inner.list_dir(prefix)).map_err(|error| to_py(py, error))?;
+        Ok((listing.keys, listing.prefixes))
+    }
+
+    /// Remove every key that begins with `start` and is from `first` on and before `end`.
+    #[pyo3(signature = (start, first = None, end = None))]
+    pub(crate) fn delete_range(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] start: &str,
+        first: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> PyResult<()> {
+        let range = key_range(first, end);
+        py.detach(|| self.inner.delete_range(start, range)).map_err(|error| to_py(py, error))
+    }
+
+    /// Remove every key under `prefix`.
+    fn delete_prefix(&self, py: Python<'_>, #[pyo3(from_py_with = text)] prefix: &str) -> PyResult<()> {
+        py.detach(|| self.inner.delete_prefix(prefix)).map_err(|error| to_py(py, error))
+    }
+
+    /// Whether `delete_prefix` is one step, for readers and if the program is killed.
+    fn deletes_at_once(&self, prefix: &str) -> bool {
+        self.inner.deletes_atomically(prefix)
+    }
+
+    /// Whether `replace_prefix` can replace what is under `prefix`.
+    fn replaces_at_once(&self, prefix: &str) -> bool {
+        self.inner.replaces_atomically(prefix)
+    }
+
+    /// Move every key under `staged` to `prefix` in one step, for readers and if the program is
+    /// killed. What was under `prefix` is removed, or is under `staged` then. Give whether the
+    /// store can do that.
+    fn replace_prefix(&self, py: Python<'_>, staged: &str, prefix: &str) -> PyResult<bool> {
+        py.detach(|| self.inner.replace_prefix(staged, prefix)).map_err(|error| to_py(py, error))
+    }
+
+    /// Remove every key under `prefix` because others are stored there at once: a folder may
+    /// stay, and that they are gone is as durable as what is stored next.
+    fn clear_prefix(&self, py: Python<'_>, #[pyo3(from_py_with = text)] prefix: &str) -> PyResult<()> {
+        py.detach(|| self.inner.clear_prefix(prefix)).map_err(|error| to_py(py, error))
+    }
+
+    /// Remove the symbolic link that the folder of `prefix` is, and nothing that the link leads
+    /// to; return whether the folder was one.
+    fn remove_link(&self, py: Python<'_>, #[pyo3(from_py_with = text)] prefix: &str) -> PyResult<bool> {
+        py.detach(|| self.inner.remove_link(prefix)).map_err(|error| to_py(py, error))
+    }
+
+    /// How many changes should be under way at a time, because each is waited for; 0: they
+    /// are made at once.
+    #[getter]
+    fn write_concurrency(&self) -> usize {
+        self.inner.write_concurrency()
+    }
+
+    /// Whether `hold` keeps out everybody whose changes of one key are kept apart: not
+    /// where that is done by comparing, on servers.
+    #[getter]
+    fn is_exclusive(&self) -> bool {
+        self.inner.is_exclusive()
+    }
+
+    /// Whether the store refuses every change.
+    #[getter]
+    fn read_only(&self) -> bool {
+        self.inner.read_only()
+    }
+}
+
+/// The bytes of a value, and its version.
+type Versioned<'py> = (Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>);
+
+fn key_range<'b>(first: Option<&'b [u8]>, end: Option<&'b [u8]>) -> engine::KeyRange<'b> {
+    engine::KeyRange { first: first.unwrap_or_default(), end: end.unwrap_or_default() }
+}
+
+/// The change to what `make` gives for a value.
+fn made_of(make: &Bound<'_, PyAny>, current: Option<&[u8]>) -> PyResult<engine::Change<'static>> {
+    let current = current.map(|bytes| PyBytes::new(make.py(), bytes));
+    let made = make.call1((current.as_ref(),))?;
+    if current.is_some_and(|current| made.is(&current)) {
+        return Ok(engine::Change::Keep);
+    }
+    if made.is_none() {
+        return Ok(engine::Change::Delete);
+    }
+    Ok(engine::Change::Write(vec![engine::ValuePart::Owned(bytes_of(&made)?.to_vec())]))
+}
+
+/// A value of a store, opened: later changes of the key do not show.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct ValueReader(Box<dyn engine::ValueReader>);
+
+#[pymethods]
+impl ValueReader {
+    /// The size in bytes.
+    #[getter]
+    pub(crate) fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    /// Which state was opened, to be compared with a version that was had before: it may be too
+    /// young to be one.
+    #[getter]
+    fn state<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.0.state().map(|state| PyBytes::new(py, state.bytes()))
+    }
+
+    /// What tells this state of the value from others; None where the store cannot say.
+    #[getter]
+    fn version<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.0.version().map(|version| PyBytes::new(py, version.bytes()))
+    }
+
+    /// Exactly `count` bytes from `offset`.
+    fn read<'py>(&self, py: Python<'py>, offset: u64, count: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let end = offset.checked_add(count as u64);
+        if end.is_none_or(|end| end > self.0.size()) {
+            let message = format!("{count} bytes from {offset} of a value of {}", self.0.size());
+            return Err(to_py(py, Error::size(message)));
+        }
+        PyBytes::new_with(py, count, |out| {
+            py.detach(|| self.0.read_at(offset, out)).map_err(|error| to_py(py, error))
+        })
+    }
+}
+
+fn initializer<S>(store: S, inner: Arc<dyn engine::Store>) -> PyClassInitializer<S>
+where
+    S: PyClass<BaseType = Store>,
+{
+    PyClassInitializer::from(Store { inner }).add_subclass(store)
+}

@@ -1,0 +1,452 @@
+//! Stores over other stores: `tessarr.store.wrappers.wrapper` makes the classes that users know.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyBytes, PyDict};
+use pyo3::{PyTraverseError, PyVisit};
+use tessarr_engine::error::EXIT;
+use tessarr_engine::store::{self as engine, NewValue};
+use tessarr_engine::{Error, Result};
+
+use super::{initializer, Store};
+use crate::kvstore::generation::expected_of;
+use crate::kvstore::versioned::TimestampedStorageGeneration;
+use crate::kvstore::versioned_write;
+use crate::runtime::error::{argument, foreign, raised_by, to_py};
+use crate::runtime::gil_value::GilValue;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<CoalescingStore>()?;
+    module.add_class::<CachedStore>()?;
+    module.add_class::<CachePool>()?;
+    module.add_class::<Limits>()?;
+    module.add_class::<StagedStore>()?;
+    module.add_function(wrap_pyfunction!(prefix_store, module)?)?;
+    module.add_function(wrap_pyfunction!(guard_store, module)?)?;
+    module.add_function(wrap_pyfunction!(delay_store, module)?)?;
+    module.add_function(wrap_pyfunction!(retry_store, module)?)?;
+    module.add_function(wrap_pyfunction!(observe_store, module)?)
+}
+
+fn made(inner: impl engine::Store + 'static) -> Store {
+    Store { inner: Arc::new(inner) }
+}
+
+/// What `store` holds under `prefix`, which is "" or ends in "/".
+#[pyfunction]
+fn prefix_store(store: &Bound<'_, Store>, prefix: &str) -> PyResult<Store> {
+    let made_here = engine::PrefixStore::new(store.get().engine(), prefix);
+    made_here.map(made).map_err(|error| to_py(store.py(), error))
+}
+
+/// `store`, each expected value of which is opened once, and each part of it read once.
+#[pyclass(extends = Store, frozen, module = "tessarr._engine")]
+pub(crate) struct CoalescingStore(Arc<engine::CoalescingStore>);
+
+#[pymethods]
+impl CoalescingStore {
+    #[new]
+    fn new(store: &Bound<'_, Store>) -> PyClassInitializer<Self> {
+        let shared = Arc::new(engine::CoalescingStore::new(store.get().engine()));
+        initializer(CoalescingStore(shared.clone()), shared)
+    }
+
+    /// Tell that bytes of the value of `key` will be read, those of a `byte_range` as `read_versioned` has it, or all: what is
+    /// close together is read together.
+    #[pyo3(signature = (key, byte_range = None))]
+    fn expect(&self, key: &str, byte_range: Option<engine::Span>) {
+        self.0.expect(key, byte_range);
+    }
+
+    /// `store`, which asks this one for what it would ask `below`; itself, if it does not stand before that.
+    fn substitute(&self, store: &Bound<'_, Store>, below: &Bound<'_, Store>) -> PyResult<Py<Store>> {
+        match engine::with_coalescing(&store.get().engine(), &below.get().engine(), &self.0) {
+            Some(inner) => Py::new(store.py(), Store { inner }),
+            None => Ok(store.clone().unbind()),
+        }
+    }
+}
+
+impl CoalescingStore {
+    pub(crate) fn engine(&self) -> Arc<engine::CoalescingStore> {
+        self.0.clone()
+    }
+}
+
+/// `store`, refusing every change.
+#[pyfunction]
+fn guard_store(store: &Bound<'_, Store>) -> Store {
+    made(engine::ReadOnlyStore::new(store.get().engine()))
+}
+
+/// So many seconds; infinitely many are as many as there can be.
+pub(crate) fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
+    if seconds == f64::INFINITY {
+        return Ok(Duration::MAX);
+    }
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| argument(py, format!("{name} must be a number of seconds, not {seconds}")))
+}
+
+/// `store`, answering late.
+#[pyfunction]
+fn delay_store(
+    store: &Bound<'_, Store>,
+    read_s: f64,
+    write_s: f64,
+    bytes_per_s: Option<f64>,
+    concurrency: usize,
+) -> PyResult<Store> {
+    let py = store.py();
+    if bytes_per_s.is_some_and(|rate| rate.is_nan() || rate <= 0.0) {
+        return Err(argument(py, "bytes_per_s must be a positive number"));
+    }
+    let latency = engine::Latency {
+        read: duration(py, "read_s", read_s)?,
+        write: duration(py, "write_s", write_s)?,
+        bytes_per_second: bytes_per_s,
+        concurrency,
+    };
+    Ok(made(engine::InstrumentedStore::observed_by(store.get().engine(), latency)))
+}
+
+/// `store`, calling ``watch(call, key, bytes, seconds, error)`` after each call.
+#[pyfunction]
+fn observe_store(store: &Bound<'_, Store>, watch: Py<PyAny>) -> Store {
+    let watch = PyWatch { watch: GilValue::new(watch) };
+    made(engine::InstrumentedStore::observed_by(store.get().engine(), watch))
+}
+
+/// Tells a Python function.
+struct PyWatch {
+    watch: GilValue<Py<PyAny>>,
+}
+
+impl std::fmt::Debug for PyWatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PyWatch")
+    }
+}
+
+impl engine::StoreObserver for PyWatch {
+    fn after(&self, call: engine::Call, key: &str, done: &engine::CallReport<'_>) -> Result<()> {
+        let told = crate::runtime::atexit::attached(|py| {
+            let Some(watch) = self.watch.get() else { return Ok(()) };
+            let error = done.error.map(ToString::to_string);
+            let arguments = (call.name(), key, done.bytes, done.duration.as_secs_f64(), error);
+            watch.call1(py, arguments).map(drop).map_err(|raised| foreign(py, raised))
+        });
+        told.unwrap_or_else(|| Err(Error::internal("a store was observed while Python shuts down")))
+    }
+}
+
+/// Remembers what another store answered: at most `max_bytes`, not longer than `max_age_s`.
+#[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
+pub(crate) struct CachedStore(Arc<engine::CachedStore>);
+
+#[pymethods]
+impl CachedStore {
+    #[new]
+    fn new(
+        store: &Bound<'_, Store>,
+        max_bytes: u64,
+        max_age_s: Option<f64>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let max_age = max_age_s.map(|age| duration(store.py(), "max_age_s", age)).transpose()?;
+        let cached = Arc::new(engine::CachedStore::new(store.get().engine(), max_bytes, max_age));
+        Ok(initializer(CachedStore(cached.clone()), cached))
+    }
+
+    /// Forget everything.
+    fn forget(&self, py: Python<'_>) {
+        py.detach(|| self.0.clear());
+    }
+
+    /// What it did so far: hits and misses; and bytes, which it remembers now.
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counts = py.detach(|| self.0.counts());
+        [("hits", counts.hits), ("misses", counts.misses), ("bytes", counts.bytes)].into_py_dict(py)
+    }
+}
+
+/// A memory of at most `max_bytes`, that several stores share.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct CachePool(engine::CachePool);
+
+#[pymethods]
+impl CachePool {
+    #[new]
+    fn new(max_bytes: u64) -> Self {
+        CachePool(engine::CachePool::new(max_bytes))
+    }
+
+    /// `store`, whose answers are remembered. `space` is the number of the place that it is.
+    /// Answers are compared with the store below unless they were asked for, or compared, at
+    /// most `max_age_s` ago; with None they may be of any age.
+    fn store(&self, store: &Bound<'_, Store>, space: u64, max_age_s: Option<f64>) -> Store {
+        let fresh = match max_age_s {
+            None => engine::Freshness::Always,
+            Some(age) => match Duration::try_from_secs_f64(age) {
+                // A fixed point in time, so that what is asked for from now on may be of any age.
+                Ok(age) if !age.is_zero() => std::time::Instant::now()
+                    .checked_sub(age)
+                    .map_or(engine::Freshness::Always, engine::Freshness::Since),
+                _ => engine::Freshness::Now,
+            },
+        };
+        made(self.0.store(store.get().engine(), space, fresh))
+    }
+
+    /// Forget everything.
+    fn forget(&self, py: Python<'_>) {
+        py.detach(|| self.0.clear());
+    }
+
+    /// What the stores did so far: hits and misses; and bytes, which are remembered now.
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counts = py.detach(|| self.0.counts());
+        [("hits", counts.hits), ("misses", counts.misses), ("bytes", counts.bytes)].into_py_dict(py)
+    }
+}
+
+/// How many requests may be under way at a time, how many begin in a second, and how many chunks
+/// are decoded or encoded at a time: those of all stores together that are limited by it.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct Limits(Arc<engine::Limits>);
+
+#[pymethods]
+impl Limits {
+    /// None sets no limit. After each `doubling_s` there may be twice as many per second.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        concurrency: Option<u64>,
+        chunks: Option<u64>,
+        reads_per_s: Option<f64>,
+        writes_per_s: Option<f64>,
+        doubling_s: Option<f64>,
+    ) -> PyResult<Self> {
+        for (name, limit) in [("concurrency", concurrency), ("chunks", chunks)] {
+            if limit == Some(0) {
+                return Err(argument(py, format!("{name} must be positive")));
+            }
+        }
+        let doubling = doubling_s.map(|seconds| duration(py, "doubling_s", seconds)).transpose()?;
+        let doubling = doubling.filter(|doubling| !doubling.is_zero());
+        let rate = |name: &str, per_second: Option<f64>| match per_second {
+            Some(rate) if rate.is_nan() || rate <= 0.0 => {
+                Err(argument(py, format!("{name} must be a positive number")))
+            }
+            other => Ok(other.map(|rate| engine::RateLimiter::new(rate, doubling))),
+        };
+        let (reads, writes) = (rate("reads_per_s", reads_per_s)?, rate("writes_per_s", writes_per_s)?);
+        Ok(Limits(Arc::new(engine::Limits::new(concurrency, chunks, reads, writes))))
+    }
+
+    /// `store`, asked within the limits.
+    fn store(&self, store: &Bound<'_, Store>) -> Store {
+        made(self.0.wrap(store.get().engine()))
+    }
+}
+
+/// `store`, asked again up to `most` times where it raised what may pass. `judge` says as what an exception
+/// is told, whether it may pass, and whether that says that nothing was changed (None: perhaps).
+#[pyfunction]
+fn retry_store(
+    store: &Bound<'_, Store>,
+    most: u64,
+    first_s: f64,
+    longest_s: f64,
+    judge: Py<PyAny>,
+) -> PyResult<Store> {
+    let py = store.py();
+    let retries = engine::RetryPolicy {
+        max_retries: most,
+        initial_delay: duration(py, "first_s", first_s)?,
+        max_delay: duration(py, "longest_s", longest_s)?,
+    };
+    let judge = GilValue::new(judge);
+    let judged = move |mut error: Error| {
+        let answer = crate::runtime::atexit::attached(|py| {
+            let raised = raised_by(&error)?;
+            let judged = judge.get()?.call1(py, (raised.value(py),)).ok()?;
+            let (told, may_pass, undone): (Bound<'_, PyAny>, bool, Option<bool>) = judged.extract(py).ok()?;
+            let passes = match (may_pass, undone) {
+                (false, _) => engine::Transience::Permanent,
+                (true, None) => engine::Transience::Transient,
+                (true, Some(false)) => engine::Transience::Ambiguous,
+                (true, Some(true)) => engine::Transience::NotApplied,
+            };
+            Some((foreign(py, PyErr::from_value(told)), passes))
+        });
+        let Some((told, passes)) = answer.flatten() else { return (error, engine::Transience::Permanent) };
+        error.code = told.code.or(error.code.filter(|&code| code != EXIT));
+        error.foreign = told.foreign;
+        (error, passes)
+    };
+    Ok(made(engine::RetryingStore::new(store.get().engine(), retries, judged)))
+}
+
+/// What a function of Python makes of the value of a key.
+fn remade(redo: &Py<PyAny>, key: &str, current: Option<&[u8]>) -> tessarr_engine::Result<Option<NewValue>> {
+    let made = crate::runtime::atexit::attached(|py| {
+        let current = current.map(|bytes| PyBytes::new(py, bytes));
+        let made = redo.bind(py).call1((key, current.clone()))?;
+        Ok(match () {
+            () if made.is(py.Ellipsis()) => None,
+            () if made.eq(&current)? => Some(NewValue::Unchanged),
+            () if made.is_none() => Some(NewValue::Absent),
+            () => Some(NewValue::Value(Arc::new(made.extract::<Vec<u8>>()?))),
+        })
+    });
+    let shut = || tessarr_engine::Error::internal("a transaction was committed while Python shuts down");
+    let made = made.ok_or_else(shut)?;
+    made.map_err(|error: PyErr| Python::attach(|py| foreign(py, error)))
+}
+
+/// Keeps changes of another store aside until they are made.
+#[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
+pub(crate) struct StagedStore {
+    staged: Arc<engine::StagedStore>,
+    /// The store that is changed in the end.
+    #[pyo3(get)]
+    below: Py<Store>,
+    /// What it takes part in.
+    #[pyo3(get)]
+    owner: Option<Py<PyAny>>,
+}
+
+impl StagedStore {
+    pub(crate) fn engine(&self) -> &engine::StagedStore {
+        &self.staged
+    }
+}
+
+#[pymethods]
+impl StagedStore {
+    #[new]
+    #[pyo3(signature = (store, repeatable, owner = None, *, sharing = None))]
+    fn new(
+        store: Bound<'_, Store>,
+        repeatable: bool,
+        owner: Option<Py<PyAny>>,
+        sharing: Option<&Bound<'_, Self>>,
+    ) -> PyClassInitializer<Self> {
+        let below = store.get().engine();
+        let staged = Arc::new(match sharing {
+            None => engine::StagedStore::new(below, repeatable),
+            Some(sharing) => sharing.get().staged.with_inner(below),
+        });
+        initializer(StagedStore { staged: staged.clone(), below: store.unbind(), owner }, staged)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.below)?;
+        visit.call(&self.owner)
+    }
+
+    /// Which changes it keeps: all that keep the same ones have the same number.
+    #[getter]
+    fn number(&self) -> usize {
+        self.staged.id()
+    }
+
+    /// How many keys, and prefixes that are deleted, are to change.
+    fn count_changes(&self) -> usize {
+        self.staged.changes()
+    }
+
+    /// Whether some of the value of a key that is changed in the end, or its absence, is remembered.
+    fn is_cached(&self, key: &str) -> bool {
+        tessarr_engine::store::Store::is_cached(&*self.staged, key)
+    }
+
+    /// Whether a key is to change, or to be gone.
+    fn is_staged(&self, key: &str) -> bool {
+        self.staged.replaces(key)
+    }
+
+    /// Whether no more than one key is to change, and its value has at most so many bytes.
+    fn is_small(&self, max_bytes: usize) -> bool {
+        self.staged.is_small(max_bytes)
+    }
+
+    /// Give a key a value, on the condition that it has the version that somebody has seen: that
+    /// is compared in the end. False, and nothing, where the key was changed here.
+    fn stage_if(&self, py: Python<'_>, key: &str, data: &[u8], version: &[u8]) -> PyResult<bool> {
+        let Some(seen) = engine::Version::new(version) else { return Ok(false) };
+        let (seen, new) = (engine::Expected::Version(seen), NewValue::Value(Arc::new(data.to_vec())));
+        py.detach(|| self.staged.stage_if(key, seen, new)).map_err(|error| to_py(py, error))
+    }
+
+    /// Have it compared in the end whether a key that is only read here has what somebody has seen: this
+    /// version, or, without one, this value; or else what `redo` takes instead. False, and nothing, where it
+    /// was changed here, or something else was seen before.
+    fn expect_version(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        data: &[u8],
+        version: Option<&[u8]>,
+    ) -> PyResult<bool> {
+        let seen = match version.and_then(engine::Version::new) {
+            Some(version) => engine::Expected::Version(version),
+            None => engine::Expected::Bytes(Arc::new(data.to_vec())),
+        };
+        py.detach(|| self.staged.stage_read(key, seen)).map_err(|error| to_py(py, error))
+    }
+
+    /// A key that does not have by now what somebody asked for.
+    fn find_conflict(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        py.detach(|| self.staged.unmet_precondition()).map_err(|error| to_py(py, error))
+    }
+
+    /// Change `key` to `data` (None: remove it) if it has a generation in the end, whatever becomes of it here.
+    /// Where it was changed here, or its value has to be looked at, only if that has it now: as `write_versioned`.
+    fn write_if(
+        slf: &Bound<'_, Self>,
+        key: &str,
+        data: Option<&Bound<'_, PyAny>>,
+        generation: &[u8],
+    ) -> PyResult<TimestampedStorageGeneration> {
+        let (py, staged) = (slf.py(), &slf.get().staged);
+        let expect =
+            || expected_of(Some(generation)).map_or(Ok(false), |asked| staged.stage_precondition(key, asked));
+        let is_later = py.detach(expect).map_err(|error| to_py(py, error))?;
+        let stamp =
+            versioned_write::write(py, slf.as_super().get(), key, data, (!is_later).then_some(generation))?;
+        staged.require_precondition(key);
+        Ok(stamp)
+    }
+
+    /// Give up all changes.
+    fn abort(&self, py: Python<'_>) {
+        py.detach(|| self.staged.abort());
+    }
+
+    /// Make the changes; with `atomic` all at once or none. Gives None, the key that others
+    /// have changed, or how many keys it is that cannot be changed at once.
+    ///
+    /// `redo`, called with the key and the value that others have given it, gives the new value,
+    /// or Ellipsis where the change cannot be made of that; without it none can.
+    #[pyo3(signature = (atomic, redo=None))]
+    fn commit<'py>(
+        &self,
+        py: Python<'py>,
+        atomic: bool,
+        redo: Option<Py<PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let redone = |key: &str, current: Option<&[u8]>| match &redo {
+            Some(redo) => remade(redo, key, current),
+            None => Ok(None),
+        };
+        let outcome = py.detach(|| tessarr_engine::pool::guarded(|| self.staged.commit(atomic, &redone)));
+        Ok(match outcome.map_err(|error| to_py(py, error))? {
+            engine::CommitOutcome::Done => None,
+            engine::CommitOutcome::Conflict(key) => Some(key.into_pyobject(py)?.into_any()),
+            engine::CommitOutcome::NotAtomic(count) => Some(count.into_pyobject(py)?.into_any()),
+        })
+    }
+}
