@@ -316,7 +316,7 @@ async def _change_gcs_file(fs: Any, path: str, data: bytes | None, tag: str | No
         return None
     answer = await fs._call(
         "POST",
-        f"{fs._format_location}/upload/storage/v1/b/{{}}/o",
+        f"{fs._location}/upload/storage/v1/b/{{}}/o",
         bucket,
         uploadType="media",
         name=key,
