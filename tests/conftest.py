@@ -1,4 +1,4 @@
-"""Servers on loopback, for the tests of every folder that have something far away."""
+"""Fixtures with servers on loopback, for the tests of remote stores in every folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stores import servers
-from stores.servers import Door
+from stores.servers import Proxy
 
 _BUCKETS = {"s3", "gcs"}
 
@@ -25,22 +25,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="module")
-def s3() -> Iterator[Door]:
-    """A server that speaks as S3 does."""
-    with servers.s3() as door:
-        yield door
+def s3() -> Iterator[Proxy]:
+    """A server of the S3 protocol."""
+    with servers.s3() as proxy:
+        yield proxy
 
 
 @pytest.fixture(scope="module")
-def gcs() -> Iterator[Door]:
-    """A server that speaks as Google's storage does."""
-    with servers.gcs() as door:
-        yield door
+def gcs() -> Iterator[Proxy]:
+    """A server of the GCS protocol."""
+    with servers.gcs() as proxy:
+        yield proxy
 
 
 @pytest.fixture(params=["s3", "gcs"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Door, str]:
-    """A kind of store, its server, and a path that is empty, with a slash at its end."""
-    door: Door = request.getfixturevalue(request.param)
-    door.delay_s, door.refusals = 0.0, []
-    return request.param, door, f"{tmp_path.name}/"
+def remote_path(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Proxy, str]:
+    """A kind of store, its server, and an empty path that ends with a slash."""
+    proxy: Proxy = request.getfixturevalue(request.param)
+    proxy.delay_s, proxy.refusals = 0.0, []
+    return request.param, proxy, f"{tmp_path.name}/"

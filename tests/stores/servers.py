@@ -1,4 +1,4 @@
-"""Servers on loopback: S3, GCS and the web, behind a door that counts and refuses requests."""
+"""Servers on loopback: S3, GCS and HTTP files, with a proxy that counts and refuses requests."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 import pytest
 from multidict import CIMultiDict
 
-__all__ = ["Door", "Files", "files", "gcs", "s3", "serving", "spec"]
+__all__ = ["Files", "Proxy", "file_server", "gcs", "kvstore_spec", "run_server", "s3"]
 
 
-class Door:
-    """What stands before a server: notes requests, and refuses some of them.
+class Proxy:
+    """Proxy of a server: it records requests and refuses some of them.
 
     Parameters
     ----------
     port
-        Of the server.
+        The port of the server.
 
     Attributes
     ----------
     requests
-        What was asked so far, as ``"GET /path"``.
-    most
-        How many requests were under way at a time.
+        The requests so far, as ``"GET /path"``.
+    max_concurrent
+        The largest number of concurrent requests.
     refusals
-        With which status the next requests are answered.
+        The statuses of the responses to the next requests.
     delay_s
-        How long each one takes at least.
-    then
-        What happens after the next requests, one after each.
-    way
-        Passes a request on: by what asks the server, with the headers. An answer without a status
-        is lost: the connection is closed.
+        The least time of each response in seconds.
+    callbacks
+        Functions that run after the next requests, one after each.
+    forward
+        Forwards a request: it gets the function that calls the server, and the headers. For a
+        response without a status, the proxy closes the connection.
     """
 
     def __init__(self, port: int) -> None:
@@ -53,39 +53,39 @@ class Door:
         self.headers: list[CIMultiDict[str]] = []
         self.refusals: list[int] = []
         self.delay_s = 0.0
-        self.then: list[Callable[[], object]] = []
-        self.way: Callable[[Callable[[dict[str, str]], Answer], dict[str, str]], Answer]
-        self.way = lambda ask, headers: ask(headers)
-        self.now = self.most = 0
-        self.lock, self.changing = threading.Lock(), threading.Lock()
+        self.callbacks: list[Callable[[], object]] = []
+        self.forward: Callable[[Callable[[dict[str, str]], Answer], dict[str, str]], Answer]
+        self.forward = lambda send, headers: send(headers)
+        self.active = self.max_concurrent = 0
+        self.lock, self.write_lock = threading.Lock(), threading.Lock()
         self.url = ""
 
     @contextmanager
-    def entered(self, line: str, headers: dict[str, str]) -> Iterator[int]:
-        """Note a request; give the status with which it is refused, or 0."""
+    def track_request(self, line: str, headers: dict[str, str]) -> Iterator[int]:
+        """Record a request; yield the status with which the proxy refuses it, or 0."""
         with self.lock:
             self.requests.append(line)
             self.headers.append(CIMultiDict(headers))
-            self.now += 1
-            self.most = max(self.most, self.now)
+            self.active += 1
+            self.max_concurrent = max(self.max_concurrent, self.active)
             status = self.refusals.pop(0) if self.refusals else 0
         try:
             time.sleep(self.delay_s)
             yield status
         finally:
             with self.lock:
-                self.now -= 1
-                work = self.then.pop(0) if self.then else None
+                self.active -= 1
+                work = self.callbacks.pop(0) if self.callbacks else None
             if work is not None:
                 work()
 
-    def forget(self) -> None:
-        """Begin to count anew."""
-        self.requests, self.headers, self.most = [], [], 0
+    def reset_counts(self) -> None:
+        """Clear the recorded requests."""
+        self.requests, self.headers, self.max_concurrent = [], [], 0
 
 
 class Answer(NamedTuple):
-    """What a server answered."""
+    """Response of a server."""
 
     status: int
     headers: dict[str, str]
@@ -94,31 +94,31 @@ class Answer(NamedTuple):
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    door: Door
+    proxy: Proxy
 
-    def _pass_on(self) -> None:
+    def _handle(self) -> None:
         body = self._body()
         headers = {k: v for k, v in self.headers.items() if k.lower() != "transfer-encoding"}
         if body:
             headers["Content-Length"] = str(len(body))
-        with self.door.entered(f"{self.command} {self.path}", headers) as status:
+        with self.proxy.track_request(f"{self.command} {self.path}", headers) as status:
             if status:
                 self.send_response(status)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
-            # The servers themselves compare first, and change something later.
-            with nullcontext() if self.command in {"GET", "HEAD"} else self.door.changing:
-                found = self._answer(body, headers)
-        if not found.status:
+            # The servers compare first and write later; the lock makes both one step.
+            with nullcontext() if self.command in {"GET", "HEAD"} else self.proxy.write_lock:
+                response = self._answer(body, headers)
+        if not response.status:
             self.close_connection = True
             return
-        self.send_response(found.status)
-        for name, value in found.headers.items():
+        self.send_response(response.status)
+        for name, value in response.headers.items():
             if name.lower() not in {"transfer-encoding", "connection", "content-length", "date"}:
                 self.send_header(name, value)
-        data = found.data
-        size = found.headers.get("Content-Length") if self.command == "HEAD" else str(len(data))
+        data = response.data
+        size = response.headers.get("Content-Length") if self.command == "HEAD" else str(len(data))
         if size is not None:
             self.send_header("Content-Length", size)
         self.end_headers()
@@ -126,34 +126,34 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def _answer(self, body: bytes, headers: dict[str, str]) -> Answer:
-        return self.door.way(partial(self._asked, self.command, self.path, body), headers)
+        return self.proxy.forward(partial(self._forward, self.command, self.path, body), headers)
 
-    def _asked(self, command: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
-        there = http.client.HTTPConnection("127.0.0.1", self.door.port, timeout=30)
-        there.request(command, path, body or None, headers)
-        answer = there.getresponse()
+    def _forward(self, command: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.proxy.port, timeout=30)
+        connection.request(command, path, body or None, headers)
+        answer = connection.getresponse()
         data = answer.read()
-        there.close()
+        connection.close()
         return Answer(answer.status, dict(answer.getheaders()), data)
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
             return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        found = b""
+        body = b""
         while size := int(self.rfile.readline().split(b";")[0], 16):
-            found += self.rfile.read(size)
+            body += self.rfile.read(size)
             self.rfile.readline()
         self.rfile.readline()
-        return found
+        return body
 
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = _pass_on  # noqa: N815 (the library names them)
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = _handle  # noqa: N815 (the library names them)
 
     def log_message(self, *_: Any) -> None:
         pass
 
 
 class _GcsHandler(_Handler):
-    """What the server of GCS does not know: generations of objects."""
+    """Handler that adds generations of objects, which the emulator of GCS lacks."""
 
     def _answer(self, body: bytes, headers: dict[str, str]) -> Answer:
         parts = urlsplit(self.path)
@@ -171,18 +171,18 @@ class _GcsHandler(_Handler):
 
     def _generation(self, name: str) -> str:
         path = f"/storage/v1/b/bucket/o/{quote(name, safe='')}"
-        found = self._asked("GET", path, b"", {})
-        return json.loads(found.data)["generation"] if found.status == 200 else "0"
+        response = self._forward("GET", path, b"", {})
+        return json.loads(response.data)["generation"] if response.status == 200 else "0"
 
 
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128  # more that come at a time wait for a second
+    request_queue_size = 128  # further connections would wait for a second
 
 
 @contextmanager
-def serving(handler: Any) -> Iterator[int]:
-    """A server, by its port."""
+def run_server(handler: Any) -> Iterator[int]:
+    """Run a server and yield its port."""
     with _Server(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -194,11 +194,11 @@ def serving(handler: Any) -> Iterator[int]:
 
 
 @contextmanager
-def _door(port: int, handler: type[_Handler] = _Handler) -> Iterator[Door]:
-    door = Door(port)
-    with serving(type("Handler", (handler,), {"door": door})) as own:
-        door.url = f"http://127.0.0.1:{own}"
-        yield door
+def run_proxy(port: int, handler: type[_Handler] = _Handler) -> Iterator[Proxy]:
+    proxy = Proxy(port)
+    with run_server(type("Handler", (handler,), {"proxy": proxy})) as proxy_port:
+        proxy.url = f"http://127.0.0.1:{proxy_port}"
+        yield proxy
 
 
 @contextmanager
@@ -209,19 +209,19 @@ def _environment(**values: str) -> Iterator[None]:
         yield
 
 
-def spec(kind: str, door: Door, path: str) -> dict[str, Any]:
-    """Return the JSON of the key-value store of a server."""
+def kvstore_spec(kind: str, proxy: Proxy, path: str) -> dict[str, Any]:
+    """Return the JSON spec of a key-value store on a server."""
     if kind == "http":
-        return {"driver": "http", "base_url": door.url, "path": f"/{path}"}
-    found = {"driver": kind, "bucket": "bucket", "path": path}
+        return {"driver": "http", "base_url": proxy.url, "path": f"/{path}"}
+    spec = {"driver": kind, "bucket": "bucket", "path": path}
     if kind == "s3":
-        found |= {"endpoint": door.url, "aws_region": "us-east-1"}
-    return found
+        spec |= {"endpoint": proxy.url, "aws_region": "us-east-1"}
+    return spec
 
 
 @contextmanager
-def s3() -> Iterator[Door]:
-    """A server that speaks as S3 does, with the bucket ``bucket``."""
+def s3() -> Iterator[Proxy]:
+    """Run a server of the S3 protocol, with the bucket ``bucket``."""
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -231,48 +231,48 @@ def s3() -> Iterator[Door]:
         _, port = server.get_host_and_port()
         _put(port, "/bucket")
         names = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
-        with _environment(**names), _door(port) as door:
-            yield door
+        with _environment(**names), run_proxy(port) as proxy:
+            yield proxy
     finally:
         server.stop()
 
 
 def _put(port: int, path: str) -> None:
-    there = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    there.request("PUT", path, headers={"Host": "s3.amazonaws.com"})
-    assert there.getresponse().status == 200
-    there.close()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("PUT", path, headers={"Host": "s3.amazonaws.com"})
+    assert connection.getresponse().status == 200
+    connection.close()
 
 
 @contextmanager
-def gcs() -> Iterator[Door]:
-    """A server that speaks as Google's storage does, with the bucket ``bucket``."""
+def gcs() -> Iterator[Proxy]:
+    """Run a server of the GCS protocol, with the bucket ``bucket``."""
     from gcp_storage_emulator.server import create_server
 
     server = create_server("127.0.0.1", 0, in_memory=True, default_bucket="bucket")
     server.start()
     try:
-        port = server._api._httpd.server_port  # it tells it nowhere else
-        with _door(port, _GcsHandler) as door, _environment(TENSORSTORE_GCS_HTTP_URL=door.url):
-            yield door
+        port = server._api._httpd.server_port  # no public attribute has it
+        with (
+            run_proxy(port, _GcsHandler) as proxy,
+            _environment(TENSORSTORE_GCS_HTTP_URL=proxy.url),
+        ):
+            yield proxy
     finally:
         server.stop()
 
 
 class Files(http.server.SimpleHTTPRequestHandler):
-    """Files of a folder, whole or by ranges."""
+    """Handler that serves the files of a folder, whole or by ranges."""
 
     ranges = True
-    """Whether ranges are served; otherwise whole files are."""
+    """Whether the handler serves ranges; otherwise it serves whole files."""
 
-    tells: tuple[str, ...] = ("ETag",)
-    """Which headers tell the state of a file."""
-
-    tells_size = True
-    """Whether the size of a file is told that does not have a range."""
+    validators: tuple[str, ...] = ("ETag",)
+    """Headers that identify the version of a file."""
 
     unit = "bytes"
-    """How it spells what ranges count, whose case does not matter (RFC 9110, 14.1)."""
+    """The spelling of the range unit, whose case does not matter (RFC 9110, 14.1)."""
 
     def do_GET(self) -> None:
         path = Path(self.translate_path(self.path))
@@ -280,11 +280,11 @@ class Files(http.server.SimpleHTTPRequestHandler):
             super().do_GET()
             return
         data = path.read_bytes()
-        found = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+        match = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
         part, span = data, ""
-        if self.ranges and found is not None:
-            start, end = int(found[1] or 0), int(found[2] or len(data) - 1)
-            if not found[1]:
+        if self.ranges and match is not None:
+            start, end = int(match[1] or 0), int(match[2] or len(data) - 1)
+            if not match[1]:
                 start, end = max(0, len(data) - end), len(data) - 1
             if start >= len(data):
                 self._refuse(len(data))
@@ -295,18 +295,17 @@ class Files(http.server.SimpleHTTPRequestHandler):
         if span:
             self.send_header("Content-Range", f"{self.unit} {span}")
         self.send_header("Content-Length", str(len(part)))
-        for tells in self.tells:
-            if tells == "ETag":
+        for header in self.validators:
+            if header == "ETag":
                 self.send_header("ETag", f'"{path.stat().st_mtime_ns:x}"')
             else:
-                self.send_header(tells, self.date_time_string(path.stat().st_mtime))
+                self.send_header(header, self.date_time_string(path.stat().st_mtime))
         self.end_headers()
         self.wfile.write(part)
 
     def _refuse(self, size: int) -> None:
         self.send_response(416)
-        if self.tells_size:
-            self.send_header("Content-Range", f"{self.unit} */{size}")
+        self.send_header("Content-Range", f"{self.unit} */{size}")
         self.send_header("Content-Length", "0")
         self.end_headers()
 
@@ -315,7 +314,7 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def files(folder: Path, kind: type[Files] = Files) -> Iterator[Door]:
-    """A web server of a folder."""
-    with serving(partial(kind, directory=str(folder))) as port, _door(port) as door:
-        yield door
+def file_server(folder: Path, kind: type[Files] = Files) -> Iterator[Proxy]:
+    """Run a web server of a folder."""
+    with run_server(partial(kind, directory=str(folder))) as port, run_proxy(port) as proxy:
+        yield proxy

@@ -19,7 +19,7 @@ import pytest
 
 import tessarr
 import tessarr.tensorstore as ts
-from stores.servers import Door, Files, files, serving
+from stores.servers import Files, Proxy, file_server, run_server
 from tessarr.store.wrappers.retry import RetryingStore
 from tessarr.stores import FsspecStore
 
@@ -30,13 +30,13 @@ MANY = 64  # chunks
 
 
 @pytest.fixture
-def web(tmp_path: Path) -> Iterator[Door]:
+def web(tmp_path: Path) -> Iterator[Proxy]:
     """A web server of an array in chunks of one row each, but for the last."""
     made = tessarr.create_array(tmp_path, shape=(MANY, 64), chunks=(1, 64), dtype="i4")
     made[: MANY - 1] = VALUES[: MANY - 1]
-    with files(tmp_path) as door:
-        yield door
-        while door.now:  # what nobody waits for any more is answered, too
+    with file_server(tmp_path) as proxy:
+        yield proxy
+        while proxy.active:  # what nobody waits for any more is answered, too
             time.sleep(0.01)
 
 
@@ -54,28 +54,28 @@ def waits(task: Path) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted as Linux tells them")
-def test_no_thread_waits_for_each_answer(web: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_thread_waits_for_each_answer(web: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many are asked for at a time as the store wants, by the threads that decode."""
     tasks = Path("/proc/self/task")
     while any(map(waits, tasks.iterdir())):  # those of other tests end soon
         time.sleep(0.05)
     array = opened(web.url, MANY)
     threads: list[int] = []
-    entered, together = web.entered, threading.Event()
+    entered, together = web.track_request, threading.Event()
 
     @contextmanager
     def counted(line: str, headers: dict[str, str]) -> Iterator[int]:
         with entered(line, headers) as status:
-            if web.now == MANY - 1:
+            if web.active == MANY - 1:
                 threads.append(sum(map(waits, tasks.iterdir())))
                 together.set()
             together.wait(30)
             yield status
 
-    monkeypatch.setattr(web, "entered", counted)
-    web.forget()
+    monkeypatch.setattr(web, "track_request", counted)
+    web.reset_counts()
     assert (array[: MANY - 1] == VALUES[: MANY - 1]).all()
-    assert len(web.requests) == web.most == MANY - 1
+    assert len(web.requests) == web.max_concurrent == MANY - 1
     assert threads[0] < MANY // 2
     with_fill = array[:]
     assert (with_fill[:-1] == VALUES[:-1]).all()
@@ -83,18 +83,18 @@ def test_no_thread_waits_for_each_answer(web: Door, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("concurrency", [3, 7])
-def test_no_more_are_asked_for_at_a_time(web: Door, concurrency: int) -> None:
+def test_no_more_are_asked_for_at_a_time(web: Proxy, concurrency: int) -> None:
     array = opened(web.url, concurrency)
     web.delay_s = 0.01
-    web.forget()
+    web.reset_counts()
     assert (array[:63] == VALUES[:63]).all()
-    assert 1 < web.most <= concurrency
+    assert 1 < web.max_concurrent <= concurrency
 
 
-def test_a_failure_ends_it_and_names_the_chunk(web: Door) -> None:
+def test_a_failure_ends_it_and_names_the_chunk(web: Proxy) -> None:
     array = opened(web.url, 8)
     web.delay_s = 0.01
-    web.forget()
+    web.reset_counts()
     web.refusals = [0, 0, 403]
     with pytest.raises(Exception, match="403") as caught:
         array[:]
@@ -103,18 +103,18 @@ def test_a_failure_ends_it_and_names_the_chunk(web: Door) -> None:
     assert (array[:63] == VALUES[:63]).all()
 
 
-def test_what_is_busy_is_asked_again(web: Door) -> None:
+def test_what_is_busy_is_asked_again(web: Proxy) -> None:
     plain = FsspecStore.from_url(web.url, concurrency=8)
     often, seldom = (
         tessarr.open_array(RetryingStore(plain, max_retries=most, first_delay_s=1e-3), mode="r")
         for most in (8, 3)
     )
-    web.forget()
+    web.reset_counts()
     web.refusals = [503] * 8
     assert (often[:63] == VALUES[:63]).all()
     assert web.refusals == []
     assert len(web.requests) == 63 + 8
-    web.forget()
+    web.reset_counts()
     web.refusals = [503] * 1000
     with pytest.raises(Exception, match="503"):
         seldom[:]
@@ -123,7 +123,7 @@ def test_what_is_busy_is_asked_again(web: Door) -> None:
     web.refusals = []
 
 
-def test_the_loop_does_not_wait_for_itself(web: Door) -> None:
+def test_the_loop_does_not_wait_for_itself(web: Proxy) -> None:
     array = opened(web.url, 16)
 
     async def inside() -> None:
@@ -133,19 +133,19 @@ def test_the_loop_does_not_wait_for_itself(web: Door) -> None:
     fsspec.asyn.sync(array.store.fs.loop, inside, timeout=10)
 
 
-def test_reads_that_wait_for_their_turn_get_it(web: Door, tmp_path: Path) -> None:
+def test_reads_that_wait_for_their_turn_get_it(web: Proxy, tmp_path: Path) -> None:
     """Who asks for many values does not keep others out that ask for one."""
     context = ts.Context({"http_request_concurrency": {"limit": 2}})
     array = ts.open(f"{web.url}/|zarr3:", context=context).result()
     store = ts.KvStore.open(f"{web.url}/", context=context).result()
     web.delay_s = 0.01
-    web.forget()
+    web.reset_counts()
     many = array.read()
     one = [store.read("zarr.json").result().value for _ in range(3)]
     assert len(web.requests) < MANY
     assert (many.result()[:63] == VALUES[:63]).all()
     assert set(one) == {tmp_path.joinpath("zarr.json").read_bytes()}
-    assert web.most == 2
+    assert web.max_concurrent == 2
 
 
 class Withholding(Files):
@@ -163,7 +163,7 @@ class Withholding(Files):
         super().do_GET()
 
 
-def test_ctrl_c_ends_the_wait_for_answers(web: Door, tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_wait_for_answers(web: Proxy, tmp_path: Path) -> None:
     del web
     main = threading.main_thread().ident
     assert main is not None
@@ -177,7 +177,7 @@ def test_ctrl_c_ends_the_wait_for_answers(web: Door, tmp_path: Path) -> None:
             asked.acquire()
         signal.pthread_kill(main, signal.SIGINT)
 
-    with serving(partial(handler, directory=str(tmp_path))) as port:
+    with run_server(partial(handler, directory=str(tmp_path))) as port:
         array = opened(f"http://127.0.0.1:{port}", 8)
         waiting = threading.Thread(target=interrupt)
         waiting.start()
@@ -201,12 +201,12 @@ input()
 """
 
 
-def test_a_program_ends_while_it_waits_for_answers(web: Door, tmp_path: Path) -> None:
+def test_a_program_ends_while_it_waits_for_answers(web: Proxy, tmp_path: Path) -> None:
     del web
     asked, answers = threading.Semaphore(0), threading.Event()
     settings = {"asked": asked.release, "answers": answers, "late": answers.is_set}
     handler = type("Handler", (Withholding,), settings)
-    with serving(partial(handler, directory=str(tmp_path))) as port:
+    with run_server(partial(handler, directory=str(tmp_path))) as port:
         program = [sys.executable, "-c", _LEFT, f"http://127.0.0.1:{port}"]
         with subprocess.Popen(program, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as reader:
             try:
@@ -227,10 +227,10 @@ def test_parts_of_shards_are_asked_for_together(
     """Each of eight subchunks that are far apart waits until all of its shard are asked for."""
     values = np.random.default_rng(0).integers(0, 2**31, (4, 1 << 18), dtype="i4")
     tessarr.create_array(tmp_path, data=values, shards=(1, 1 << 18), chunks=(1, 1 << 13))
-    with files(tmp_path) as door:
-        array = opened(door.url, 64, storage_options={"client_kwargs": own})
+    with file_server(tmp_path) as proxy:
+        array = opened(proxy.url, 64, storage_options={"client_kwargs": own})
         together = threading.Barrier(8)
-        entered = door.entered
+        entered = proxy.track_request
 
         @contextmanager
         def meeting(line: str, headers: dict[str, str]) -> Iterator[int]:
@@ -240,8 +240,8 @@ def test_parts_of_shards_are_asked_for_together(
                     together.wait(20)
                 yield status
 
-        door.entered = meeting  # type: ignore[method-assign]
-        door.forget()
+        proxy.track_request = meeting  # type: ignore[method-assign]
+        proxy.reset_counts()
         assert (array[:rows, :: 1 << 15] == values[:rows, :: 1 << 15]).all()
-        assert len(door.requests) == rows * (8 + 1)
-        assert door.most >= 8
+        assert len(proxy.requests) == rows * (8 + 1)
+        assert proxy.max_concurrent >= 8

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stores.servers import Door
+    from stores.servers import Proxy
     from tessarr.store.object.http import Endpoint
 
 botocore = pytest.importorskip("botocore", reason="needs s3fs")
@@ -40,48 +40,48 @@ POINT = "arn:aws:s3:us-west-2:123456789012:accesspoint/mine"
 ODD_KEYS = ("a b", "a+b", "ä/ö", "50%", "a?b", "a#b", "q=1&r=2", "~!$'()*,;:@", "\u2028")
 
 
-def of_s3(door: Door, path: str, **options: Any) -> FsspecStore:
+def of_s3(proxy: Proxy, path: str, **options: Any) -> FsspecStore:
     """Return the store of a folder in a bucket of S3."""
-    return FsspecStore.from_url(f"s3://bucket/{path}", {"endpoint_url": door.url, **options})
+    return FsspecStore.from_url(f"s3://bucket/{path}", {"endpoint_url": proxy.url, **options})
 
 
-def of_gcs(door: Door, path: str, **options: Any) -> FsspecStore:
+def of_gcs(proxy: Proxy, path: str, **options: Any) -> FsspecStore:
     """Return the store of a folder in a bucket of GCS."""
-    options = {"endpoint_url": door.url, "token": "anon", **options}
+    options = {"endpoint_url": proxy.url, "token": "anon", **options}
     return FsspecStore.from_url(f"gs://bucket/{path}", options)
 
 
 OF = {"s3": of_s3, "gcs": of_gcs}
 
 
-def by_engine(door: Door) -> list[bool]:
+def by_engine(proxy: Proxy) -> list[bool]:
     """Return, for each request since the last time, whether the engine has sent it."""
-    found = [one["User-Agent"].startswith("tessarr/") for one in door.headers]
-    door.forget()
+    found = [one["User-Agent"].startswith("tessarr/") for one in proxy.headers]
+    proxy.reset_counts()
     return found
 
 
-def test_chunks_are_asked_for_by_the_engine(place: tuple[str, Door, str]) -> None:
+def test_chunks_are_asked_for_by_the_engine(remote_path: tuple[str, Proxy, str]) -> None:
     """Once the file system has done something; each by one request."""
-    kind, door, path = place
-    door.forget()
-    store = OF[kind](door, path)
+    kind, proxy, path = remote_path
+    proxy.reset_counts()
+    store = OF[kind](proxy, path)
     array = tessarr.create_array(store, data=VALUES, chunks=16)
-    assert not by_engine(door)[0]
+    assert not by_engine(proxy)[0]
     assert (array[:] == VALUES).all()
-    assert by_engine(door) == [True] * 16
+    assert by_engine(proxy) == [True] * 16
     assert store["c/0/0"] == store.fs.cat_file(f"bucket/{path}c/0/0")
     assert store.get("no such key") is None
-    found = by_engine(door)
+    found = by_engine(proxy)
     assert (found[0], any(found[1:-1]), found[-1]) == (True, False, True)
 
 
-def test_chunks_of_s3_are_stored_by_the_engine(s3: Door) -> None:
+def test_chunks_of_s3_are_stored_by_the_engine(s3: Proxy) -> None:
     """Each by one request, if it is as expected; the file system forgets what it has listed."""
     store = of_s3(s3, "stored")
     array = tessarr.create_array(store, shape=(64, 64), chunks=16, dtype="i4")
     assert store.fs.ls("bucket/stored") == ["bucket/stored/zarr.json"]
-    s3.forget()
+    s3.reset_counts()
     array[:] = VALUES
     assert sorted(s3.requests) == sorted(
         f"PUT /bucket/stored/c/{i}/{j}" for i in range(4) for j in range(4)
@@ -89,7 +89,7 @@ def test_chunks_of_s3_are_stored_by_the_engine(s3: Door) -> None:
     assert by_engine(s3) == [True] * 16
     assert store.fs.ls("bucket/stored") == ["bucket/stored/c", "bucket/stored/zarr.json"]
     before = store.fs.info("bucket/stored/c/0/0")["ETag"]
-    s3.forget()
+    s3.reset_counts()
     array[3, 3] = 7
     assert [line.split()[0] for line in s3.requests] == ["GET", "PUT"]
     assert s3.headers[1]["If-Match"] == before
@@ -99,7 +99,7 @@ def test_chunks_of_s3_are_stored_by_the_engine(s3: Door) -> None:
     assert (array[:] == expected).all()
 
 
-def test_threads_that_store_ask_no_python(s3: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_store_ask_no_python(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether they may wait: no file system runs on them."""
     store = LimitedStore(of_s3(s3, "asked"), Limits(concurrency=32))
     array = tessarr.create_array(store, shape=(64, 64), chunks=4, dtype="i4")
@@ -112,7 +112,7 @@ def test_threads_that_store_ask_no_python(s3: Door, monkeypatch: pytest.MonkeyPa
         return reentry(self)
 
     monkeypatch.setattr(remote_files.RemoteFiles, "_reentry", counted)
-    s3.forget()
+    s3.reset_counts()
     array[:] = VALUES + 1
     assert by_engine(s3) == [True] * 256
     assert set(asked) <= {threading.current_thread().name}
@@ -120,14 +120,14 @@ def test_threads_that_store_ask_no_python(s3: Door, monkeypatch: pytest.MonkeyPa
     assert (array[:] == VALUES + 1).all()
 
 
-def test_what_others_have_stored_is_not_replaced(s3: Door) -> None:
+def test_what_others_have_stored_is_not_replaced(s3: Proxy) -> None:
     """Neither what was absent, nor what was in another state."""
     store, rival = of_s3(s3, "rivals"), of_s3(s3, "rivals", client_kwargs={"verify": None})
     store.put("a", b"one")
-    s3.forget()
+    s3.reset_counts()
     assert not store.replace("a", b"two", None)
     assert store.replace("a", b"two", b"one")
-    s3.then = [lambda: rival.put("a", b"theirs")]
+    s3.callbacks = [lambda: rival.put("a", b"theirs")]
     assert not store.replace("a", b"three", b"two")  # replaced after it was read
     assert store.get("a") == b"theirs"
     assert not store.replace("new", b"x", b"y")
@@ -135,20 +135,20 @@ def test_what_others_have_stored_is_not_replaced(s3: Door) -> None:
     assert all(by_engine(s3)[:3])
 
 
-def test_states_are_those_that_the_file_system_tells(place: tuple[str, Door, str]) -> None:
+def test_states_are_those_that_the_file_system_tells(remote_path: tuple[str, Proxy, str]) -> None:
     """What the engine has read may be what a change depends on."""
-    kind, door, path = place
+    kind, proxy, path = remote_path
     import tessarr.tensorstore as ts
 
-    spec = servers.spec(kind, door, path)
+    spec = servers.kvstore_spec(kind, proxy, path)
     store = ts.KvStore.open(spec).result()
-    door.forget()
+    proxy.reset_counts()
     first = store.write("a", b"one").result()
     found = store.read("a").result()
-    assert by_engine(door)[-2:] == [False, True]
-    door.refusals = [403]
+    assert by_engine(proxy)[-2:] == [False, True]
+    proxy.refusals = [403]
     by_fs = store.read("a").result()
-    assert by_engine(door)[-2:] == [True, False]
+    assert by_engine(proxy)[-2:] == [True, False]
     for read in (by_fs, found):
         assert (read.value, read.stamp.generation) == (b"one", first.generation)
     made = store.write("a", b"two", if_equal=found.stamp.generation).result()
@@ -160,7 +160,7 @@ def test_states_are_those_that_the_file_system_tells(place: tuple[str, Door, str
 
 @pytest.mark.parametrize("more", [5, 32])
 def test_long_tags_are_compared_as_they_are(
-    s3: Door, monkeypatch: pytest.MonkeyPatch, more: int
+    s3: Proxy, monkeypatch: pytest.MonkeyPatch, more: int
 ) -> None:
     """Servers may make them of other sums than Amazon does."""
     end = f'{"z" * more}"'
@@ -171,11 +171,11 @@ def test_long_tags_are_compared_as_they_are(
         tag = answer.headers.get("ETag")
         return answer if tag is None else answer._replace(headers={"ETag": f"{tag[:-1]}{end}"})
 
-    monkeypatch.setattr(s3, "way", longer)
+    monkeypatch.setattr(s3, "forward", longer)
     path = f"long{more}"
     store, rival = of_s3(s3, path), of_s3(s3, path, client_kwargs={"verify": None})
     array = tessarr.create_array(store, data=VALUES, chunks=64, compressors=None)
-    s3.then = [lambda: rival.put("c/0/0", (VALUES + 1).tobytes())]
+    s3.callbacks = [lambda: rival.put("c/0/0", (VALUES + 1).tobytes())]
     array[0, 0] = 9
     found = array[:]
     assert (found[0, 0], found[1, 1]) == (9, VALUES[1, 1] + 1)
@@ -183,14 +183,14 @@ def test_long_tags_are_compared_as_they_are(
     assert store.replace("new", b"two", b"one")
 
 
-def test_servers_without_conditions_are_told_of_by_key_value_stores(s3: Door) -> None:
+def test_servers_without_conditions_are_told_of_by_key_value_stores(s3: Proxy) -> None:
     """With what is to be done then, whoever has asked."""
     import tessarr.tensorstore as ts
 
-    store = ts.KvStore.open(servers.spec("s3", s3, "unconditional/")).result()
+    store = ts.KvStore.open(servers.kvstore_spec("s3", s3, "unconditional/")).result()
     store.write("a", b"one").result()
     found = store.read("a").result()
-    s3.forget()
+    s3.reset_counts()
     s3.refusals = [501, 501]
     with pytest.raises(UnsupportedError, match="use_conditional_write"):
         store.write("a", b"two", if_equal=found.stamp.generation).result()
@@ -200,19 +200,19 @@ def test_servers_without_conditions_are_told_of_by_key_value_stores(s3: Door) ->
 @pytest.mark.parametrize("kind", ["s3", "gcs"])
 def test_odd_keys_and_folders(kind: str, request: pytest.FixtureRequest) -> None:
     """They are encoded as the server knows them."""
-    door = request.getfixturevalue(kind)
+    proxy = request.getfixturevalue(kind)
     for folder in ("", "a folder/+ä"):
-        store = OF[kind](door, folder)
+        store = OF[kind](proxy, folder)
         for key in ODD_KEYS:
             store.put(f"{kind} {key}", key.encode())
-        door.forget()
+        proxy.reset_counts()
         for key in ODD_KEYS:
             assert store.get(f"{kind} {key}") == key.encode()
-        assert all(by_engine(door)[1:])
+        assert all(by_engine(proxy)[1:])
 
 
 @pytest.mark.parametrize("options", [{}, {"client_kwargs": {"verify": None}}])
-def test_keys_that_look_like_versions_of_others(s3: Door, options: dict[str, Any]) -> None:
+def test_keys_that_look_like_versions_of_others(s3: Proxy, options: dict[str, Any]) -> None:
     """They are keys of their own, whoever asks."""
     store = of_s3(s3, f"versions-{len(options)}", **options)
     odd = "a?versionId=b"
@@ -247,7 +247,7 @@ def signed_by_botocore(method: str, url: str, headers: Mapping[str, str], keys: 
 @pytest.mark.parametrize("token", [None, "a+token/=="])
 @pytest.mark.parametrize("region", [None, "eu-central-1"])
 def test_requests_are_signed_as_botocore_signs_them(
-    s3: Door, token: str | None, region: str | None
+    s3: Proxy, token: str | None, region: str | None
 ) -> None:
     """With the keys that are given, whatever the key of the value is."""
     from botocore.credentials import Credentials
@@ -259,7 +259,7 @@ def test_requests_are_signed_as_botocore_signs_them(
     for key in ODD_KEYS:
         store.put(key, b"x")
     store.get("a b")
-    s3.forget()
+    s3.reset_counts()
     for key in ODD_KEYS:
         assert store.get(key) == b"x"
     asked = [*zip(s3.requests, s3.headers, strict=True)]
@@ -283,14 +283,14 @@ def elsewhere(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) 
 
 
 def test_requests_are_signed_for_the_region_that_a_bucket_was_found_in(
-    s3: Door, monkeypatch: pytest.MonkeyPatch
+    s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file system finds it out, and remembers it."""
     of_s3(s3, "region").put("a", b"x")
-    monkeypatch.setattr(s3, "way", elsewhere)
+    monkeypatch.setattr(s3, "forward", elsewhere)
     store = of_s3(s3, "region", client_kwargs={"region_name": "us-west-2"})
     assert store.get("a") == b"x"
-    s3.forget()
+    s3.reset_counts()
     assert [store.get("a") for _ in range(3)] == [b"x"] * 3
     assert by_engine(s3) == [True] * 3
 
@@ -336,17 +336,17 @@ def test_buckets_are_where_requests_of_the_file_system_go(
     assert found.signing_key[3] == (region or options["region_name"])
 
 
-def test_who_is_nobody_signs_nothing(s3: Door) -> None:
+def test_who_is_nobody_signs_nothing(s3: Proxy) -> None:
     """Anonymous requests have no signature, nor a token."""
     of_s3(s3, "open", s3_additional_kwargs={"ACL": "public-read"}).put("a", b"x")
     store = of_s3(s3, "open", anon=True)
-    s3.forget()
+    s3.reset_counts()
     assert [store.get("a") for _ in range(3)] == [b"x"] * 3
     assert all("Authorization" not in one for one in s3.headers)
     assert by_engine(s3) == [False, True, True]
 
 
-def test_keys_that_expire_are_asked_for_again(s3: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_that_expire_are_asked_for_again(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine uses those that are valid for some minutes at least, and then asks again."""
     from aiobotocore.credentials import AioRefreshableCredentials
 
@@ -365,7 +365,7 @@ def test_keys_that_expire_are_asked_for_again(s3: Door, monkeypatch: pytest.Monk
     monkeypatch.setattr("aiobotocore.client.AioBaseClient._get_credentials", lambda _: made)
     monkeypatch.setattr(buckets, "_VALID_S", 0.0)
     store = of_s3(s3, "expire", key="k", secret="s", skip_instance_cache=True)
-    s3.forget()
+    s3.reset_counts()
     store.get("a")
     store.get("a")  # what was told is not valid any more
     assert by_engine(s3) == [False, False]
@@ -377,13 +377,13 @@ def test_keys_that_expire_are_asked_for_again(s3: Door, monkeypatch: pytest.Monk
 
 
 def test_who_is_not_known_any_more_asks_by_the_file_system(
-    s3: Door, monkeypatch: pytest.MonkeyPatch
+    s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It knows what is to be done then; the engine asks again later."""
     store = of_s3(s3, "known")
     store.put("a", b"x")
     store.get("a")
-    s3.forget()
+    s3.reset_counts()
     assert store.get("a") == b"x"
     assert by_engine(s3) == [True]
     s3.refusals = [403]
@@ -409,7 +409,7 @@ def forbids(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) ->
 
 @pytest.mark.parametrize("anon", [True, False])
 def test_what_is_not_there_may_be_forbidden(
-    s3: Door, monkeypatch: pytest.MonkeyPatch, anon: bool
+    s3: Proxy, monkeypatch: pytest.MonkeyPatch, anon: bool
 ) -> None:
     """Once the file system was refused as well the engine knows that, and asks once for each."""
     path = f"sparse {anon}"
@@ -420,13 +420,13 @@ def test_what_is_not_there_may_be_forbidden(
         dtype="i4",
     )
     array[0, 0] = 1
-    monkeypatch.setattr(s3, "way", forbids)
+    monkeypatch.setattr(s3, "forward", forbids)
     denied = (FileNotFoundError, PermissionError)
     options: dict[str, Any] = {"endpoint_url": s3.url, "anon": anon}
     store = FsspecStore.from_url(f"s3://bucket/{path}", options, allowed_exceptions=denied)
     array = tessarr.open_array(store)
     assert store.get("none") is None
-    s3.forget()
+    s3.reset_counts()
     assert array[:].sum() == 1
     assert by_engine(s3) == [True] * 16
     strict = FsspecStore.from_url(f"s3://bucket/{path}", options)
@@ -456,13 +456,13 @@ def plain_session(**_: Any) -> Any:
     ],
 )
 def test_what_the_engine_does_not_know_is_left_to_the_file_system(
-    s3: Door, options: dict[str, Any]
+    s3: Proxy, options: dict[str, Any]
 ) -> None:
     """Whoever says more than where, and who asks."""
     of_s3(s3, "more").put("a", b"x")
     options = {name: one() if callable(one) else one for name, one in options.items()}
     store = of_s3(s3, "more", **options)
-    s3.forget()
+    s3.reset_counts()
     assert [store.get("a") for _ in range(3)] == [b"x"] * 3
     store.put("a", b"y")
     assert store.replace("a", b"x", b"y")
@@ -474,24 +474,24 @@ def test_proxies_are_left_to_the_file_system(
     of: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are those of the environment."""
-    door = request.getfixturevalue(of)
-    OF[of](door, "proxies").put("a", b"x")
-    store = OF[of](door, "proxies", skip_instance_cache=True)
-    monkeypatch.setenv("http_proxy", door.url)
-    door.forget()
+    proxy = request.getfixturevalue(of)
+    OF[of](proxy, "proxies").put("a", b"x")
+    store = OF[of](proxy, "proxies", skip_instance_cache=True)
+    monkeypatch.setenv("http_proxy", proxy.url)
+    proxy.reset_counts()
     found = [store.get("a") for _ in range(2)]
-    assert not any(by_engine(door))
+    assert not any(by_engine(proxy))
     assert found == [b"x"] * 2
 
 
-def test_tokens_of_gcs_are_sent(gcs: Door) -> None:
+def test_tokens_of_gcs_are_sent(gcs: Proxy) -> None:
     """As the file system has them, for as long as they are valid."""
     from google.oauth2.credentials import Credentials
 
     of_gcs(gcs, "tokens").put("a", b"x")
     credentials = Credentials("secret")  # type: ignore[no-untyped-call]
     store = of_gcs(gcs, "tokens", token=credentials, requester_pays="my project")
-    gcs.forget()
+    gcs.reset_counts()
     assert [store.get("a") for _ in range(3)] == [b"x"] * 3
     assert [one["Authorization"] for one in gcs.headers] == ["Bearer secret"] * 3
     assert all("userProject=my+project" in line for line in gcs.requests)
@@ -499,7 +499,7 @@ def test_tokens_of_gcs_are_sent(gcs: Door) -> None:
 
 
 def test_what_goes_wrong_while_it_is_looked_for_hinders_nobody(
-    s3: Door, monkeypatch: pytest.MonkeyPatch
+    s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Values are read by the file system then."""
 
@@ -509,7 +509,7 @@ def test_what_goes_wrong_while_it_is_looked_for_hinders_nobody(
     of_s3(s3, "broken").put("a", b"x")
     monkeypatch.setattr(buckets, "_keys", broken)
     store = of_s3(s3, "broken", key="other", secret="s")
-    s3.forget()
+    s3.reset_counts()
     assert [store.get("a") for _ in range(3)] == [b"x"] * 3
     assert not any(by_engine(s3))
     monkeypatch.undo()
@@ -521,7 +521,7 @@ def test_what_goes_wrong_while_it_is_looked_for_hinders_nobody(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
-def test_children_of_a_busy_parent_read_and_store(s3: Door) -> None:
+def test_children_of_a_busy_parent_read_and_store(s3: Proxy) -> None:
     """While threads ask for values, by connections that are not the children's."""
     store = of_s3(s3, "forked")
     store.put("a", b"x")
@@ -553,14 +553,14 @@ def test_children_of_a_busy_parent_read_and_store(s3: Door) -> None:
 
 
 def test_only_file_systems_that_others_have_are_told_what_is_stored(
-    s3: Door, monkeypatch: pytest.MonkeyPatch
+    s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For each value that costs more than its request does."""
     import tessarr.tensorstore as ts
 
     told: list[str] = []
     monkeypatch.setattr(remote_files.RemoteFiles, "_stored", lambda _, key: told.append(key))
-    store = ts.KvStore.open(servers.spec("s3", s3, "private/")).result()
+    store = ts.KvStore.open(servers.kvstore_spec("s3", s3, "private/")).result()
     store.write("a", b"x").result()
     assert store.list().result() == [b"a"]
     store.write("b", b"y").result()

@@ -15,7 +15,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 import tessarr
 from stores import servers
-from stores.servers import Door
+from stores.servers import Proxy
 from tessarr.stores import ForeignStore, FsspecStore, LocalStore, LRUStoreCache, ZipStore
 
 pytestmark = pytest.mark.slow
@@ -66,7 +66,7 @@ def put(folder: Path, value: int, at: float) -> None:
 
 
 @pytest.fixture(params=["tag", "time", "nothing", "fsspec", "own"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any, Door | None]]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any, Proxy | None]]:
     """Give a store of a folder that tells no versions, and what counts its requests."""
     if request.param == "own":
         yield ForeignStore(Untold(tmp_path), read_only=True), None
@@ -75,12 +75,12 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any,
         yield FsspecStore(Disk(), str(tmp_path), read_only=True), None
         return
     tells = {"tag": ("ETag",), "time": ("Last-Modified",), "nothing": ()}[request.param]
-    kind = type("Files", (servers.Files,), {"tells": tells})
-    with servers.files(tmp_path, kind) as door:
-        yield FsspecStore.from_url(door.url), door if tells else None
+    kind = type("Files", (servers.Files,), {"validators": tells})
+    with servers.file_server(tmp_path, kind) as proxy:
+        yield FsspecStore.from_url(proxy.url), proxy if tells else None
 
 
-def test_no_read_mixes_two_values(store: tuple[Any, Door | None], tmp_path: Path) -> None:
+def test_no_read_mixes_two_values(store: tuple[Any, Proxy | None], tmp_path: Path) -> None:
     """A shard that was replaced by one of the same size is not the one of which parts are known."""
     put(tmp_path, 1, 1e9)
     array = tessarr.open_array(LRUStoreCache(store[0], None), mode="r")
@@ -90,20 +90,20 @@ def test_no_read_mixes_two_values(store: tuple[Any, Door | None], tmp_path: Path
 
 
 def test_parts_of_one_value_are_asked_for_once(
-    store: tuple[Any, Door | None], tmp_path: Path
+    store: tuple[Any, Proxy | None], tmp_path: Path
 ) -> None:
     """Where a server tells the state, each part is one request, and none where it is known."""
     put(tmp_path, 1, 1e9)
     array = tessarr.open_array(LRUStoreCache(store[0], None), mode="r")
     assert array[0] == 1
-    door = store[1]
+    proxy = store[1]
     counts = []
     for part in (1, 1, 2, 0):
-        if door is not None:
-            door.forget()
+        if proxy is not None:
+            proxy.reset_counts()
         assert array[part * INSIDE] == 1
-        counts.append(len(door.requests) if door else 0)
-    assert counts == ([1, 0, 1, 0] if door else [0] * 4)
+        counts.append(len(proxy.requests) if proxy else 0)
+    assert counts == ([1, 0, 1, 0] if proxy else [0] * 4)
 
 
 @pytest.mark.parametrize(("age_s", "asked"), [(0, 2), (1000, 1)])
@@ -112,14 +112,14 @@ def test_tags_of_files_that_may_change_again_tell_less(
 ) -> None:
     """Many servers make tags of times in seconds: what was changed just now is read again."""
     put(tmp_path, 1, time.time() - age_s)
-    kind = type("Files", (servers.Files,), {"tells": ("ETag", "Last-Modified")})
-    with servers.files(tmp_path, kind) as door:
-        store = LRUStoreCache(FsspecStore.from_url(door.url), None, max_age_s=0.0)
+    kind = type("Files", (servers.Files,), {"validators": ("ETag", "Last-Modified")})
+    with servers.file_server(tmp_path, kind) as proxy:
+        store = LRUStoreCache(FsspecStore.from_url(proxy.url), None, max_age_s=0.0)
         array = tessarr.open_array(store, mode="r")
         for _ in range(2):
-            door.forget()
+            proxy.reset_counts()
             assert array[0] == 1
-    assert len(door.requests) == asked
+    assert len(proxy.requests) == asked
 
 
 def test_parts_of_zip_files_are_remembered(tmp_path: Path) -> None:

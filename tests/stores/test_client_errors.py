@@ -15,7 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import tessarr
 from stores import servers
-from stores.servers import Door
+from stores.servers import Proxy
 from tessarr.errors import NotFoundError, StoreError, UnsupportedError
 from tessarr.store.fsspec.client_errors import find_hidden_failure
 from tessarr.stores import FsspecStore
@@ -203,39 +203,39 @@ def test_chunk_in_cache_of_unreachable_server_is_not_absent(tmp_path: Path) -> N
 @pytest.fixture(scope="module", params=["http", "s3", "gcs"])
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Door, FsspecStore]]:
+) -> Iterator[tuple[Proxy, FsspecStore]]:
     """A server, and a store on it that does not ask again."""
     if request.param == "http":
         folder = tmp_path_factory.mktemp("served")
         tessarr.create_array(folder / "x", data=np.arange(8), chunks=4)
         (folder / "x" / "large").write_bytes(bytes(200_000))
-        with servers.files(folder) as door:
-            yield door, FsspecStore.from_url(f"{door.url}/x")
+        with servers.file_server(folder) as proxy:
+            yield proxy, FsspecStore.from_url(f"{proxy.url}/x")
         return
-    with (servers.s3 if request.param == "s3" else servers.gcs)() as door:
+    with (servers.s3 if request.param == "s3" else servers.gcs)() as proxy:
         scheme, own = ("s3", {}) if request.param == "s3" else ("gs", {"token": "anon"})
-        options = {"endpoint_url": door.url, **own}
+        options = {"endpoint_url": proxy.url, **own}
         store = FsspecStore.from_url(f"{scheme}://bucket/errors", options, retries=False)
         tessarr.create_array(store, data=np.arange(8), chunks=4)
         store.put("large", bytes(200_000))
-        yield door, store
+        yield proxy, store
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_failing_server_is_retryable_store_error_for_every_operation(
-    server: tuple[Door, FsspecStore], status: int
+    server: tuple[Proxy, FsspecStore], status: int
 ) -> None:
     """A busy server is no absent key; the values are there when it answers again."""
-    door, store = server
+    proxy, store = server
     operations = READS | LISTS if store.read_only else READS | LISTS | WRITES
     if store.fs.protocol == ("gs", "gcs"):  # before a list, gcsfs calls a service by gRPC
         operations = {name: operations[name] for name in {*READS, "put", "replace", "delete"}}
     for name, operation in operations.items():
-        door.refusals = [status] * 100
+        proxy.refusals = [status] * 100
         with pytest.raises(StoreError) as caught:
             operation(store)
-        door.refusals = []
+        proxy.refusals = []
         assert (name, caught.value.retryable) == (name, True)
         assert not isinstance(caught.value.__cause__, (StoreError, type(None)))
         assert "x/" in str(caught.value) or "bucket/errors" in str(caught.value)
@@ -245,13 +245,13 @@ def test_failing_server_is_retryable_store_error_for_every_operation(
 @pytest.mark.slow
 @pytest.mark.parametrize("status", [429, 503])
 def test_part_of_opened_value_from_failing_server_is_store_error(
-    server: tuple[Door, FsspecStore], status: int
+    server: tuple[Proxy, FsspecStore], status: int
 ) -> None:
     """A value was opened while the server answered; a later part is refused."""
-    door, store = server
+    proxy, store = server
     value = store.open_value("large")
     assert value is not None
-    door.refusals = [status]
+    proxy.refusals = [status]
     with pytest.raises(StoreError, match="large") as caught:
         value.read(150_000, 10)
     assert (caught.value.key, caught.value.retryable) == ("large", True)
@@ -290,8 +290,8 @@ def test_missing_credentials_are_store_error_with_advice(monkeypatch: pytest.Mon
 @pytest.mark.slow
 def test_bucket_that_does_not_exist_is_store_error_when_written_to() -> None:
     """A key in it is absent; nothing can be stored in it."""
-    with servers.s3() as door:
-        store = FsspecStore.from_url("s3://other/x", {"endpoint_url": door.url}, retries=False)
+    with servers.s3() as proxy:
+        store = FsspecStore.from_url("s3://other/x", {"endpoint_url": proxy.url}, retries=False)
         assert store.get("a") is None
         with pytest.raises(StoreError, match="s3://other/x/a") as caught:
             store.put("a", b"1")

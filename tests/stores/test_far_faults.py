@@ -21,7 +21,7 @@ import pytest
 import tessarr
 import tessarr.tensorstore as ts
 from stores import servers
-from stores.servers import Door, Files, serving
+from stores.servers import Files, Proxy, run_server
 from tessarr.errors import ArgumentError, StoreError, UnsupportedError
 from tessarr.store.wrappers.retry import RetryingStore
 from tessarr.stores import FsspecStore, LRUStoreCache
@@ -81,7 +81,7 @@ class Behind(Other):
 @contextmanager
 def served(folder: Path, handler: type[Files], **settings: Any) -> Iterator[str]:
     made = type("Handler", (handler,), settings)
-    with serving(partial(made, directory=str(folder))) as port:
+    with run_server(partial(made, directory=str(folder))) as port:
         yield f"http://127.0.0.1:{port}"
 
 
@@ -268,9 +268,9 @@ def test_who_waits_for_a_loop_is_told_that_it_is_closed(
 
 
 @pytest.fixture(scope="module")
-def bucket() -> Iterator[Door]:
-    with servers.s3() as door:
-        yield door
+def bucket() -> Iterator[Proxy]:
+    with servers.s3() as proxy:
+        yield proxy
 
 
 def outcomes(works: list[Callable[[], object]]) -> list[object]:
@@ -284,7 +284,7 @@ def outcomes(works: list[Callable[[], object]]) -> list[object]:
     return found
 
 
-def test_changes_in_the_thread_of_the_loop_do_not_wait_for_it(bucket: Door) -> None:
+def test_changes_in_the_thread_of_the_loop_do_not_wait_for_it(bucket: Proxy) -> None:
     """Others who make them would."""
     settings = {"endpoint_url": bucket.url, "client_kwargs": {"region_name": "us-east-1"}}
     fs = fsspec.filesystem("s3", **settings)
@@ -315,9 +315,9 @@ def test_changes_in_the_thread_of_the_loop_do_not_wait_for_it(bucket: Door) -> N
     assert (few[:] == 5).all()
 
 
-def test_futures_are_not_waited_for_in_the_thread_of_the_loop(bucket: Door) -> None:
+def test_futures_are_not_waited_for_in_the_thread_of_the_loop(bucket: Proxy) -> None:
     """Where it is the loop that has to answer; others are."""
-    place = {"driver": "zarr3", "kvstore": servers.spec("s3", bucket, "futures/")}
+    place = {"driver": "zarr3", "kvstore": servers.kvstore_spec("s3", bucket, "futures/")}
     layout = ts.ChunkLayout(chunk_shape=[4])
     array = ts.open(place, create=True, dtype=ts.int32, shape=[64], chunk_layout=layout).result()
     values = np.arange(64, dtype="i4")
@@ -354,10 +354,10 @@ def test_futures_are_not_waited_for_in_the_thread_of_the_loop(bucket: Door) -> N
     assert np.array_equal(array.read().result(), values)
 
 
-def test_turns_are_not_waited_for_in_the_thread_of_the_loop(bucket: Door) -> None:
+def test_turns_are_not_waited_for_in_the_thread_of_the_loop(bucket: Proxy) -> None:
     """Who has the only one waits for that thread."""
     context = ts.Context({"s3_request_concurrency": {"limit": 1}})
-    place = {"driver": "zarr3", "kvstore": servers.spec("s3", bucket, "turns/")}
+    place = {"driver": "zarr3", "kvstore": servers.kvstore_spec("s3", bucket, "turns/")}
     kind: dict[str, Any] = {"dtype": ts.int32, "shape": [4]}
     array = ts.open(place, create=True, context=context, **kind).result()
     array.write(7).result()
@@ -429,17 +429,17 @@ def is_there(name: str) -> bool:
 def test_what_has_failed_is_not_tried_again(tmp_path: Path) -> None:
     """Of what others are to be told that it is busy, when one of them has failed."""
     tessarr.create_array(tmp_path, data=VALUES, chunks=(1, 40_000))
-    with servers.files(tmp_path) as door:
-        plain = FsspecStore.from_url(door.url, concurrency=8)
+    with servers.file_server(tmp_path) as proxy:
+        plain = FsspecStore.from_url(proxy.url, concurrency=8)
         store = RetryingStore(plain, max_retries=10, first_delay_s=0.2, max_delay_s=0.2)
         array = tessarr.open_array(store, mode="r")
-        door.forget()
-        door.refusals = [503] * 7 + [403] + [503] * 1000
+        proxy.reset_counts()
+        proxy.refusals = [503] * 7 + [403] + [503] * 1000
         with pytest.raises(Exception, match="403"):
             array[:]
-        while door.now or is_there("tessarr-timer"):
+        while proxy.active or is_there("tessarr-timer"):
             threading.Event().wait(0.01)
-        assert len(door.requests) == 8
+        assert len(proxy.requests) == 8
 
 
 _WITHOUT_THREADS = """
@@ -480,10 +480,10 @@ assert (array.read().result() == values).all()
 
 
 def test_far_chunks_are_read_where_no_thread_can_be_made(tmp_path: Path) -> None:
-    with servers.files(tmp_path) as door:
-        door.refusals = [0, 503, 503]
-        program = [sys.executable, "-c", _WITHOUT_THREADS, str(tmp_path), door.url]
+    with servers.file_server(tmp_path) as proxy:
+        proxy.refusals = [0, 503, 503]
+        program = [sys.executable, "-c", _WITHOUT_THREADS, str(tmp_path), proxy.url]
         no_stack = {**os.environ, "RUST_MIN_STACK": str(1 << 60)}
         done = subprocess.run(program, check=False, env=no_stack, timeout=60, capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert door.refusals == []
+    assert proxy.refusals == []

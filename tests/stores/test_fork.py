@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from stores.servers import Door
+    from stores.servers import Proxy
 
 pytestmark = [
     pytest.mark.slow,
@@ -172,16 +172,16 @@ assert store.list() == ["a", "b"]
 
 @pytest.mark.parametrize("was_used", [True, False])
 def test_children_ask_servers_as_often_as_they_are_told(
-    place: tuple[str, Door, str], was_used: bool
+    remote_path: tuple[str, Proxy, str], was_used: bool
 ) -> None:
     """Not more often, as fsspec does by itself; also where several threads ask first."""
-    kind, door, path = place
+    kind, proxy, path = remote_path
     never = ts.Context({f"{kind}_request_retries": {"max_retries": 0}})
-    store = ts.KvStore.open(servers.spec(kind, door, path), context=never).result()
+    store = ts.KvStore.open(servers.kvstore_spec(kind, proxy, path), context=never).result()
     if was_used:
         assert "a" not in store
-    door.forget()
-    door.refusals = [503] * 20
+    proxy.reset_counts()
+    proxy.refusals = [503] * 20
 
     def check() -> bool:
         with ThreadPoolExecutor(4) as threads:
@@ -189,4 +189,4 @@ def test_children_ask_servers_as_often_as_they_are_told(
             return all(one.exception() is not None for one in asked)
 
     assert in_child(check)
-    assert len(door.requests) == 4
+    assert len(proxy.requests) == 4

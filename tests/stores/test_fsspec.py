@@ -20,7 +20,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from upath import UPath
 
 import tessarr
-from stores.servers import Files, serving
+from stores.servers import Files, run_server
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.store import LocalStore, open_store
 from tessarr.store.wrappers.instrumented import CountingStore
@@ -46,7 +46,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, 
     """The URL of a server of ``tmp_path``, with ranges and without, and what it was asked."""
     requests: list[str] = []
     handler = type("Handler", (Server,), {"requests": requests, "ranges": request.param})
-    with serving(partial(handler, directory=str(tmp_path))) as port:
+    with run_server(partial(handler, directory=str(tmp_path))) as port:
         yield f"http://127.0.0.1:{port}", requests
 
 
@@ -120,7 +120,7 @@ def test_parts_are_asked_for_as_they_are_stored(tmp_path: Path) -> None:
     value = b"0123456789" * 20_000
     (tmp_path / "a").write_bytes(value)
     (tmp_path / "a.gz").write_bytes(gzip.compress(value))
-    with serving(partial(Compressing, directory=str(tmp_path))) as port:
+    with run_server(partial(Compressing, directory=str(tmp_path))) as port:
         store = FsspecStore.from_url(f"http://127.0.0.1:{port}")
         assert store.get("a") == value
         part = store.open_value("a")

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stores.servers import Door
+    from stores.servers import Proxy
 
 aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp")
 pytest.importorskip("s3fs", reason="needs s3fs")
@@ -32,11 +32,11 @@ pytest.importorskip("gcsfs", reason="needs gcsfs")
 LOST = "the response to a change was lost"
 
 
-def store_of(kind: str, door: Door, path: str, **options: Any) -> FsspecStore:
+def store_of(kind: str, proxy: Proxy, path: str, **options: Any) -> FsspecStore:
     """Return a store that has been asked for something, so that the engine may know where it is."""
     more: dict[str, dict[str, Any]]
     more = {"s3": {}, "s3 by s3fs": {"client_kwargs": {"verify": None}}, "gcs": {"token": "anon"}}
-    options = {"endpoint_url": door.url, **more[kind], **options}
+    options = {"endpoint_url": proxy.url, **more[kind], **options}
     scheme = "gs" if kind == "gcs" else "s3"
     store = FsspecStore.from_url(f"{scheme}://bucket/{path}", options)
     store.put("first", b"x")
@@ -45,15 +45,15 @@ def store_of(kind: str, door: Door, path: str, **options: Any) -> FsspecStore:
 
 
 @pytest.fixture(params=["s3", "s3 by s3fs", "gcs"])
-def far(request: pytest.FixtureRequest) -> tuple[Door, FsspecStore]:
+def far(request: pytest.FixtureRequest) -> tuple[Proxy, FsspecStore]:
     """A server, and a store there whose values are the test's own."""
-    door = request.getfixturevalue("gcs" if request.param == "gcs" else "s3")
+    proxy = request.getfixturevalue("gcs" if request.param == "gcs" else "s3")
     path = f"{request.node.originalname}/{request.param}".replace(" ", "-")
-    return door, store_of(request.param, door, path)
+    return proxy, store_of(request.param, proxy, path)
 
 
 @pytest.fixture
-def lose(far: tuple[Door, FsspecStore], monkeypatch: pytest.MonkeyPatch) -> Any:
+def lose(far: tuple[Proxy, FsspecStore], monkeypatch: pytest.MonkeyPatch) -> Any:
     """Lose the next change: its answer, or all of it; instead of silence there may be a status."""
 
     def lose(status: int = 0, *, made: bool = True) -> None:
@@ -64,14 +64,14 @@ def lose(far: tuple[Door, FsspecStore], monkeypatch: pytest.MonkeyPatch) -> Any:
             answer: Answer | None = ask(headers) if made or not is_lost else None
             return Answer(left.pop(), {}, b"") if is_lost or answer is None else answer
 
-        monkeypatch.setattr(far[0], "way", way)
+        monkeypatch.setattr(far[0], "forward", way)
 
     return lose
 
 
 @pytest.mark.parametrize("status", [0, 500, 504])
 def test_what_is_replaced_is_not_said_to_be_otherwise(
-    far: tuple[Door, FsspecStore], lose: Any, status: int
+    far: tuple[Proxy, FsspecStore], lose: Any, status: int
 ) -> None:
     """It is an error, whatever it was, and whatever takes its place."""
     _, store = far
@@ -87,7 +87,7 @@ def test_what_is_replaced_is_not_said_to_be_otherwise(
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
 @pytest.mark.parametrize("atomic", [True, False])
 def test_commits_of_one_key_are_not_said_to_be_conflicts(
-    far: tuple[Door, FsspecStore], lose: Any, atomic: bool
+    far: tuple[Proxy, FsspecStore], lose: Any, atomic: bool
 ) -> None:
     """They are errors as well, also of large chunks; who was refused for others is told so."""
     _, store = far
@@ -111,7 +111,7 @@ def test_commits_of_one_key_are_not_said_to_be_conflicts(
     assert store.get("a") == b"newer"
 
 
-def test_what_was_not_made_is_made(far: tuple[Door, FsspecStore], lose: Any) -> None:
+def test_what_was_not_made_is_made(far: tuple[Proxy, FsspecStore], lose: Any) -> None:
     """The server is asked again."""
     _, store = far
     store.put("a", b"old")
@@ -123,7 +123,7 @@ def test_what_was_not_made_is_made(far: tuple[Door, FsspecStore], lose: Any) -> 
     assert store.get("a") == b"newer"
 
 
-def test_rows_are_not_appended_twice(far: tuple[Door, FsspecStore], lose: Any) -> None:
+def test_rows_are_not_appended_twice(far: tuple[Proxy, FsspecStore], lose: Any) -> None:
     """What would be changed once more is an error; what gives the same again is done."""
     _, store = far
     array = tessarr.create_array(store, data=np.arange(4), chunks=2)
@@ -139,14 +139,14 @@ def test_rows_are_not_appended_twice(far: tuple[Door, FsspecStore], lose: Any) -
     assert tessarr.open_array(store)[:].tolist() == [0, 7, 2, 3, 0, 0, 0, 0]
 
 
-def test_who_was_only_busy_has_made_nothing(far: tuple[Door, FsspecStore], lose: Any) -> None:
+def test_who_was_only_busy_has_made_nothing(far: tuple[Proxy, FsspecStore], lose: Any) -> None:
     """What is there then is what others have made, be it the same."""
-    door, store = far
+    proxy, store = far
     rival = FsspecStore(store.fs, store.path, concurrency=1)
     store.put("a", b"old")
     assert store.get("a") == b"old"
     lose(503, made=False)
-    door.then = [lambda: None, lambda: rival.put("a", b"new")]
+    proxy.callbacks = [lambda: None, lambda: rival.put("a", b"new")]
     assert not store.replace("a", b"new", b"old")
     assert store.get("a") == b"new"
 
@@ -164,7 +164,7 @@ def test_other_sessions_are_left_alone() -> None:
     assert asyncio.run(watched()) == 1
 
 
-def test_what_is_refused_is_told_as_it_was_asked(s3: Door) -> None:
+def test_what_is_refused_is_told_as_it_was_asked(s3: Proxy) -> None:
     """Also what the engine has asked."""
     store = FsspecStore.from_url("s3://bucket/told", {"endpoint_url": s3.url}, retries=False)
     store.put("a", b"x")
@@ -174,7 +174,7 @@ def test_what_is_refused_is_told_as_it_was_asked(s3: Door) -> None:
         "GetObject": lambda: store.get("a"),
     }
     for name, ask in asked.items():
-        s3.forget()
+        s3.reset_counts()
         s3.refusals = [503]
         with pytest.raises(OSError, match="Service Unavailable") as caught:
             ask()

@@ -15,7 +15,7 @@ import tessarr
 import tessarr.tensorstore as ts
 from stores import servers
 from stores.programs import go, start
-from stores.servers import Door
+from stores.servers import Proxy
 from tessarr.errors import UnsupportedError
 from tessarr.store.fsspec.event_loop import run_in_loop
 from tessarr.store.fsspec.servers import fetch_part, find_server
@@ -53,9 +53,9 @@ import tessarr.tensorstore as ts
 from stores import servers
 from stores.test_servers import COUNT
 kind, url, path, number = *sys.argv[1:4], int(sys.argv[4])
-door = servers.Door(0)
-door.url = url
-place = servers.spec(kind, door, path + "cells/")
+proxy = servers.Proxy(0)
+proxy.url = url
+place = servers.kvstore_spec(kind, proxy, path + "cells/")
 cells = ts.open({{"driver": "zarr3", "kvstore": place}}).result()
 shape = [None, None, None]
 {_WAIT}
@@ -70,22 +70,22 @@ for turn in range(COUNT):
 """
 
 
-def run(program: str, kind: str, door: Door, path: str) -> None:
+def run(program: str, kind: str, proxy: Proxy, path: str) -> None:
     """Have three processes do the same at once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(p for p in __import__("sys").path if p))
-        programs = [start(program, kind, door.url, path, number) for number in range(3)]
+        programs = [start(program, kind, proxy.url, path, number) for number in range(3)]
     go(programs)
 
 
-def test_processes_lose_nothing_of_each_other(place: tuple[str, Door, str]) -> None:
+def test_processes_lose_nothing_of_each_other(remote_path: tuple[str, Proxy, str]) -> None:
     """Parts of one chunk, attributes, and rows that are appended."""
-    kind, door, path = place
-    store = store_of(kind, door.url, path)
+    kind, proxy, path = remote_path
+    store = store_of(kind, proxy.url, path)
     group = tessarr.create_group(store)
     cells = group.create_array("cells", shape=(COUNT, 3), chunks=(COUNT, 3), dtype="i4")
     log = group.create_array("log", shape=(0, 2), chunks=(8, 2), dtype="i4")
-    run(_OWN, kind, door, path)
+    run(_OWN, kind, proxy, path)
     assert (cells[:] == np.arange(1, COUNT + 1)[:, None]).all()
     assert len(tessarr.open_group(store).attrs) == 3 * COUNT
     rows = tessarr.open_array(store, path="log")[:].tolist()
@@ -95,58 +95,60 @@ def test_processes_lose_nothing_of_each_other(place: tuple[str, Door, str]) -> N
 
 
 def test_processes_lose_nothing_through_the_interface_of_tensorstore(
-    place: tuple[str, Door, str],
+    remote_path: tuple[str, Proxy, str],
 ) -> None:
     """Parts of one chunk, in transactions too, and bounds."""
-    kind, door, path = place
-    spec = {"driver": "zarr3", "kvstore": servers.spec(kind, door, f"{path}cells/")}
+    kind, proxy, path = remote_path
+    spec = {"driver": "zarr3", "kvstore": servers.kvstore_spec(kind, proxy, f"{path}cells/")}
     chunk = ts.ChunkLayout(chunk_shape=[2 * COUNT, 3])
     new = ts.open(spec, create=True, dtype="int32", shape=[COUNT, 3], chunk_layout=chunk).result()
-    run(_TENSORSTORE, kind, door, path)
+    run(_TENSORSTORE, kind, proxy, path)
     assert (new.read().result() == np.arange(1, COUNT + 1)[:, None]).all()
     assert ts.open(spec).result().shape == (99 + COUNT, 99 + COUNT)
 
 
-def test_what_is_replaced_while_it_is_read(place: tuple[str, Door, str]) -> None:
+def test_what_is_replaced_while_it_is_read(remote_path: tuple[str, Proxy, str]) -> None:
     """Index and chunks of a shard are of one state: if it has become another one, of that."""
-    kind, door, path = place
+    kind, proxy, path = remote_path
     old = np.arange(64 * 64, dtype="f8").reshape(64, 64)
-    stores = [store_of(kind, door.url, f"{path}{name}") for name in ("a", "b")]
+    stores = [store_of(kind, proxy.url, f"{path}{name}") for name in ("a", "b")]
     for store, values in zip(stores, (old, -old), strict=True):
         tessarr.create_array(store, data=values, chunks=8, shards=64, compressors=None)
     other = stores[1].get("c/0/0")
     assert other is not None
     array = tessarr.open_array(stores[0], mode="r")
-    door.forget()
-    door.then = [lambda: stores[0].put("c/0/0", other)]
+    proxy.reset_counts()
+    proxy.callbacks = [lambda: stores[0].put("c/0/0", other)]
     found = array[20:40, 20:40]
-    assert door.then == []
+    assert proxy.callbacks == []
     # The server of GCS knows no ranges from the end, and gives everything at once.
     expected = -old if kind == "s3" else old
     assert (found == expected[20:40, 20:40]).all()
-    assert sum("GET" in line for line in door.requests) > (3 if kind == "s3" else 0)
+    assert sum("GET" in line for line in proxy.requests) > (3 if kind == "s3" else 0)
 
 
-def test_what_is_replaced_again_and_again_while_it_is_read(place: tuple[str, Door, str]) -> None:
+def test_what_is_replaced_again_and_again_while_it_is_read(
+    remote_path: tuple[str, Proxy, str],
+) -> None:
     """Where parts are never of one state, all is read by one request."""
-    kind, door, path = place
+    kind, proxy, path = remote_path
     values = [np.full((64, 64), number, "f8") for number in (1, 2)]
-    stores = [store_of(kind, door.url, f"{path}{name}") for name in ("a", "b")]
+    stores = [store_of(kind, proxy.url, f"{path}{name}") for name in ("a", "b")]
     for store, one in zip(stores, values, strict=True):
         tessarr.create_array(store, data=one, chunks=8, shards=64, compressors=None)
     states = [store["c/0/0"] for store in stores]
-    behind = store_of(kind, f"http://127.0.0.1:{door.port}", f"{path}a")
+    behind = store_of(kind, f"http://127.0.0.1:{proxy.port}", f"{path}a")
     array = tessarr.open_array(stores[0], mode="r")
-    door.forget()
-    door.then = [partial(behind.put, "c/0/0", states[number % 2]) for number in range(1, 201)]
+    proxy.reset_counts()
+    proxy.callbacks = [partial(behind.put, "c/0/0", states[number % 2]) for number in range(1, 201)]
     found = array[20:40, 20:40]
     assert found.min() == found.max()
-    assert len(door.requests) < 50
-    assert len(door.then) > 150
+    assert len(proxy.requests) < 50
+    assert len(proxy.callbacks) > 150
 
 
 def test_large_values_are_stored_one_part_after_another(
-    s3: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    s3: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many requests at a time as are allowed; if others were faster, nothing is left of them."""
     monkeypatch.setattr("tessarr.store.fsspec.servers._S3_PUT_BYTES", 5 << 20)
@@ -154,30 +156,30 @@ def test_large_values_are_stored_one_part_after_another(
     monkeypatch.setattr("tessarr.store.object.buckets._MAX_STORED_BYTES", 5 << 20)
     data = np.random.default_rng(0).bytes(11 << 20)
     store = store_of("s3", s3.url, tmp_path.name)
-    s3.forget()
+    s3.reset_counts()
     store.put("k", data)
-    assert (len(s3.requests), s3.most) == (5, 1)
+    assert (len(s3.requests), s3.max_concurrent) == (5, 1)
     assert store.get("k") == data
-    s3.forget()
+    s3.reset_counts()
     rival = FsspecStore(store.fs, store.path, concurrency=1)  # with locks of its own
-    s3.then = [lambda: rival.put("other", b"first")]  # after it was found to be absent
+    s3.callbacks = [lambda: rival.put("other", b"first")]  # after it was found to be absent
     assert not store.replace("other", data, None)
     assert store.get("other") == b"first"
     assert sum("uploadId" in line and "DELETE" in line for line in s3.requests) == 1
 
 
-def test_a_server_without_conditions(s3: Door, tmp_path: Path) -> None:
+def test_a_server_without_conditions(s3: Proxy, tmp_path: Path) -> None:
     """That is said, unless it is known; then only one process at a time may write."""
-    door = s3
-    store = store_of("s3", door.url, tmp_path.name)
+    proxy = s3
+    store = store_of("s3", proxy.url, tmp_path.name)
     array = tessarr.create_array(store, shape=(4, 4), chunks=4, dtype="i4")
-    door.then = [lambda: door.refusals.extend([501, 501])]  # to the engine, and the file system
+    proxy.callbacks = [lambda: proxy.refusals.extend([501, 501])]  # engine, file system
     with pytest.raises(UnsupportedError, match="conditional_writes=False"):
         array[0] = 1
     plain = FsspecStore(store.fs, store.path, conditional_writes=False)
-    door.forget()
+    proxy.reset_counts()
     tessarr.open_array(plain)[0] = 1
-    assert not any("If-Match" in headers or "If-None-Match" in headers for headers in door.headers)
+    assert not any("If-Match" in headers or "If-None-Match" in headers for headers in proxy.headers)
     assert array[:].sum() == 4
 
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stores.servers import Door
+    from stores.servers import Proxy
 
 pytest.importorskip("s3fs", reason="needs s3fs")
 
@@ -43,22 +43,22 @@ def made(store: Any, path: str) -> tessarr.Array:
     return array
 
 
-def bucket(door: Door, folder: str) -> FsspecStore:
+def bucket(proxy: Proxy, folder: str) -> FsspecStore:
     """Return the store of a folder, which wants few requests at a time."""
     return FsspecStore.from_url(
-        f"s3://bucket/{folder}", {"endpoint_url": door.url}, concurrency=FEW
+        f"s3://bucket/{folder}", {"endpoint_url": proxy.url}, concurrency=FEW
     )
 
 
-def methods(door: Door) -> dict[str, int]:
+def methods(proxy: Proxy) -> dict[str, int]:
     """Return how often which method was asked for since the last time."""
-    found = Counter(line.split()[0] for line in door.requests)
-    door.forget()
+    found = Counter(line.split()[0] for line in proxy.requests)
+    proxy.reset_counts()
     return dict(found)
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="names of threads are in /proc")
-def test_no_thread_waits_for_each(s3: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_thread_waits_for_each(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     array = made(bucket(s3, "threads"), "a")
     before = set(os.listdir("/proc/self/task"))
     most = 0
@@ -73,27 +73,27 @@ def test_no_thread_waits_for_each(s3: Door, monkeypatch: pytest.MonkeyPatch) -> 
         most = max(most, own)
         return ask(headers)
 
-    monkeypatch.setattr(s3, "way", count)
+    monkeypatch.setattr(s3, "forward", count)
     monkeypatch.setattr(s3, "delay_s", 0.02)
-    s3.forget()
+    s3.reset_counts()
     array[:32, :32] = VALUES[:32, :32]
-    assert s3.most == FEW
+    assert s3.max_concurrent == FEW
     assert most <= (os.cpu_count() or 1)
     assert methods(s3) == {"PUT": FULL}
     assert (array[:32, :32] == VALUES[:32, :32]).all()
 
 
-def test_chunks_of_which_a_part_is_written_and_those_of_fill(s3: Door) -> None:
+def test_chunks_of_which_a_part_is_written_and_those_of_fill(s3: Proxy) -> None:
     """These are read before, those are removed; all by few requests at a time."""
     array = made(bucket(s3, "parts"), "a")
     array[:] = VALUES
-    assert s3.most == FEW
+    assert s3.max_concurrent == FEW
     assert (array[:] == VALUES).all()
     values = VALUES + 1
     values[16:32] = 0
-    s3.forget()
+    s3.reset_counts()
     array[2:] = values[2:]
-    assert s3.most <= FEW
+    assert s3.max_concurrent <= FEW
     columns = SIDE // CHUNK + 1
     rows_full, rows_fill = SIDE // CHUNK - 1 - 4 + 1, 4
     assert methods(s3) == {
@@ -105,9 +105,9 @@ def test_chunks_of_which_a_part_is_written_and_those_of_fill(s3: Door) -> None:
     assert (array[:] == values).all()
 
 
-def test_a_busy_server_is_asked_again(s3: Door) -> None:
+def test_a_busy_server_is_asked_again(s3: Proxy) -> None:
     array = made(RetryingStore(bucket(s3, "busy"), max_retries=60, first_delay_s=0.001), "a")
-    s3.forget()
+    s3.reset_counts()
     s3.refusals = [503] * 40
     array[:] = VALUES
     assert methods(s3) == {"PUT": ALL + 40}
@@ -115,19 +115,19 @@ def test_a_busy_server_is_asked_again(s3: Door) -> None:
 
 
 def test_the_first_refusal_ends_it_and_nothing_is_stored_after_it(
-    s3: Door, monkeypatch: pytest.MonkeyPatch
+    s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     array = made(bucket(s3, "refused"), "a")
 
     def refuse(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) -> Answer:
         return Answer(403, {}, b"") if len(s3.requests) > 40 else ask(headers)
 
-    s3.forget()
+    s3.reset_counts()
     with monkeypatch.context() as patched:
-        patched.setattr(s3, "way", refuse)
+        patched.setattr(s3, "forward", refuse)
         with pytest.raises((StoreError, PermissionError)) as raised:
             array[:] = VALUES
-        assert s3.now == 0
+        assert s3.active == 0
     asked = len(s3.requests)
     assert asked < ALL
     assert any("a/c/" in note for note in raised.value.__notes__)
@@ -135,10 +135,10 @@ def test_the_first_refusal_ends_it_and_nothing_is_stored_after_it(
     assert len(s3.requests) == asked + 1
 
 
-def test_what_was_stored_is_in_the_cache(s3: Door) -> None:
+def test_what_was_stored_is_in_the_cache(s3: Proxy) -> None:
     array = made(LRUStoreCache(bucket(s3, "cached"), max_size=1 << 24), "a")
     array[:] = VALUES
-    s3.forget()
+    s3.reset_counts()
     assert (array[:] == VALUES).all()
     assert methods(s3) == {}
     array[:] = VALUES + 1
@@ -147,17 +147,17 @@ def test_what_was_stored_is_in_the_cache(s3: Door) -> None:
     assert methods(s3) == {}
 
 
-def test_limits_hold(s3: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_hold(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     array = made(LimitedStore(bucket(s3, "limited"), Limits(concurrency=5)), "a")
     monkeypatch.setattr(s3, "delay_s", 0.002)
-    s3.forget()
+    s3.reset_counts()
     array[:] = VALUES
-    assert s3.most == 5
+    assert s3.max_concurrent == 5
     assert methods(s3) == {"PUT": ALL}
     assert (array[:] == VALUES).all()
 
 
-def test_keys_that_somebody_holds_are_waited_for(s3: Door) -> None:
+def test_keys_that_somebody_holds_are_waited_for(s3: Proxy) -> None:
     store = bucket(s3, "held")
     array = made(store, "a")
     held, seen = threading.Event(), threading.Event()
@@ -170,7 +170,7 @@ def test_keys_that_somebody_holds_are_waited_for(s3: Door) -> None:
     holder = threading.Thread(target=tessarr.stores.Store.hold, args=(array.store, "a/c/3/3", work))
     holder.start()
     assert held.wait(30)
-    s3.forget()
+    s3.reset_counts()
     future = array.write(..., VALUES)
     while len(s3.requests) < ALL - 1:
         assert not future.done()
@@ -182,7 +182,7 @@ def test_keys_that_somebody_holds_are_waited_for(s3: Door) -> None:
 
 
 def test_large_values_are_stored_by_the_file_system(
-    s3: Door, monkeypatch: pytest.MonkeyPatch
+    s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tessarr.store.object.buckets._MAX_STORED_BYTES", CHUNK * CHUNK * 4 - 1)
     store = bucket(s3, "large")
@@ -190,14 +190,14 @@ def test_large_values_are_stored_by_the_file_system(
         store, path="a", shape=VALUES.shape, chunks=CHUNK, dtype="i4", compressors=None
     )
     array[0, 0] = 1
-    s3.forget()
+    s3.reset_counts()
     array[:] = VALUES
     assert not any(one["User-Agent"].startswith("tessarr/") for one in s3.headers)
     assert (array[:] == VALUES).all()
 
 
 def test_ctrl_c_ends_it_when_what_is_under_way_is_done(
-    s3: Door, monkeypatch: pytest.MonkeyPatch
+    s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     array = made(bucket(s3, "ended"), "a")
     main = threading.main_thread().ident
@@ -207,11 +207,11 @@ def test_ctrl_c_ends_it_when_what_is_under_way_is_done(
         signal.pthread_kill(main, signal.SIGINT)
 
     monkeypatch.setattr(s3, "delay_s", 0.2)
-    s3.forget()
-    s3.then = [interrupt]
+    s3.reset_counts()
+    s3.callbacks = [interrupt]
     with pytest.raises(KeyboardInterrupt):
         array[:] = VALUES
-    assert s3.now == 0
+    assert s3.active == 0
     asked = len(s3.requests)
     assert asked < ALL
     monkeypatch.setattr(s3, "delay_s", 0)
@@ -220,7 +220,7 @@ def test_ctrl_c_ends_it_when_what_is_under_way_is_done(
     assert (array[:] == VALUES).all()
 
 
-def test_who_waits_for_a_key_is_interrupted(s3: Door) -> None:
+def test_who_waits_for_a_key_is_interrupted(s3: Proxy) -> None:
     """And does not store it when it is free."""
     array = made(bucket(s3, "given up"), "a")
     main = threading.main_thread().ident
@@ -239,7 +239,7 @@ def test_who_waits_for_a_key_is_interrupted(s3: Door) -> None:
     holder = threading.Thread(target=tessarr.stores.Store.hold, args=(array.store, "a/c/3/3", work))
     holder.start()
     assert held.wait(30)
-    s3.forget()
+    s3.reset_counts()
     killer = threading.Thread(target=interrupt)
     killer.start()
     with pytest.raises(KeyboardInterrupt):
@@ -276,7 +276,7 @@ class Forking(BytesBytesCodec):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
-def test_a_child_that_is_forked_meanwhile_is_told(s3: Door) -> None:
+def test_a_child_that_is_forked_meanwhile_is_told(s3: Proxy) -> None:
     """What is under way is so in its parent."""
     register_codec(Forking)
     with tessarr.options(threads=1):

@@ -20,7 +20,7 @@ import pytest
 from fsspec.implementations.http import HTTPFileSystem
 
 import tessarr
-from stores.servers import files
+from stores.servers import file_server
 from tessarr.errors import ArgumentError, StoreError, UnsupportedError
 from tessarr.stores import FsspecStore
 
@@ -405,8 +405,8 @@ def test_server_that_can_list_lists_folders_that_are_not_there(tmp_path: Path) -
     """An array without chunks has no folder for them: that is no fault of the server."""
     group = tessarr.create_group(tmp_path / "g")
     group.create_array("a", shape=4, chunks=2)
-    with files(tmp_path) as door:
-        url = f"http://127.0.0.1:{door.port}"
+    with file_server(tmp_path) as proxy:
+        url = f"http://127.0.0.1:{proxy.port}"
         opened = tessarr.open_group(f"{url}/g", mode="r")
         assert opened.get_array("a").nchunks_initialized == 0
         assert list(opened) == ["a"]

@@ -18,7 +18,7 @@ import pytest
 import tessarr
 import tessarr.tensorstore as ts
 from stores import servers
-from stores.servers import Door
+from stores.servers import Proxy
 from tessarr.errors import ReadOnlyError, StoreError
 from tessarr.extensions import BytesBytesCodec, register_codec
 from tessarr.stores import FsspecStore, RetryingStore
@@ -30,15 +30,15 @@ QUICK = {"max_retries": 4, "initial_delay": "1ms", "max_delay": "2ms"}
 
 
 @pytest.fixture
-def web(tmp_path: Path) -> Iterator[Door]:
-    with servers.files(tmp_path) as door:
-        yield door
+def web(tmp_path: Path) -> Iterator[Proxy]:
+    with servers.file_server(tmp_path) as proxy:
+        yield proxy
 
 
-def asked(door: Door, word: str = "") -> list[str]:
+def asked(proxy: Proxy, word: str = "") -> list[str]:
     """Return what was asked since the last time, with a word in it."""
-    found = [line for line in door.requests if word in line]
-    door.forget()
+    found = [line for line in proxy.requests if word in line]
+    proxy.reset_counts()
     return found
 
 
@@ -46,9 +46,11 @@ def asked(door: Door, word: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_arrays_are_created_written_and_resized(place: tuple[str, Door, str], driver: str) -> None:
-    kind, door, path = place
-    spec = {"driver": driver, "kvstore": servers.spec(kind, door, path)}
+def test_arrays_are_created_written_and_resized(
+    remote_path: tuple[str, Proxy, str], driver: str
+) -> None:
+    kind, proxy, path = remote_path
+    spec = {"driver": driver, "kvstore": servers.kvstore_spec(kind, proxy, path)}
     array = ts.open(
         spec,
         create=True,
@@ -75,50 +77,50 @@ def test_arrays_are_created_written_and_resized(place: tuple[str, Door, str], dr
     assert shrunk[3:5, 0].read().result().tolist() == [7, 8]
     found = pickle.loads(pickle.dumps(shrunk))
     assert (found[:8, :4].read().result() == shrunk[:8, :4].read().result()).all()
-    assert ts.open(servers.spec(kind, door, path)).result().dtype == ts.int32  # which format: found
+    assert ts.open(servers.kvstore_spec(kind, proxy, path)).result().dtype == ts.int32  # detected
     created = ts.open(spec, create=True, delete_existing=True, dtype="uint8", shape=[2]).result()
     assert created.read().result().tolist() == [0, 0]
 
 
-def test_the_first_request_may_depend_on_a_state(s3: Door, tmp_path: Path) -> None:
+def test_the_first_request_may_depend_on_a_state(s3: Proxy, tmp_path: Path) -> None:
     fsspec = pytest.importorskip("fsspec")
     fsspec.get_filesystem_class("s3").clear_instance_cache()
-    place = servers.spec("s3", s3, f"{tmp_path.name}/")
+    place = servers.kvstore_spec("s3", s3, f"{tmp_path.name}/")
     made = ts.KvStore.open(place).result().write("k", b"1", if_equal=b"\2").result()
     assert made.generation
 
 
-def test_a_place_far_away_is_asked_seldom(place: tuple[str, Door, str]) -> None:
+def test_a_place_far_away_is_asked_seldom(remote_path: tuple[str, Proxy, str]) -> None:
     """One request to open, to read a chunk, to write a whole one; two for a part of a shard."""
-    kind, door, path = place
-    spec = {"driver": "zarr3", "kvstore": servers.spec(kind, door, path)}
+    kind, proxy, path = remote_path
+    spec = {"driver": "zarr3", "kvstore": servers.kvstore_spec(kind, proxy, path)}
     # The server of GCS loses the last byte of what ends in "\r": not these shards.
     chunks = {"write_chunk": {"shape": [64, 64]}, "read_chunk": {"shape": [16, 16]}}
-    asked(door)
+    asked(proxy)
     made = ts.open(
         spec, create=True, dtype="int32", shape=[64, 128], chunk_layout=ts.ChunkLayout(chunks)
     ).result()
-    created = asked(door)
+    created = asked(proxy)
     assert len(created) <= 2, created
     made[:, :64].write(VALUES).result()
-    assert len(asked(door)) == 1
+    assert len(asked(proxy)) == 1
     opened = ts.open(spec).result()
-    assert len(asked(door, "zarr.json")) == 1
+    assert len(asked(proxy, "zarr.json")) == 1
     assert (opened[:, :64].read().result() == VALUES).all()
-    assert len(asked(door)) == 1
+    assert len(asked(proxy)) == 1
     assert opened[3, 3].read().result() == VALUES[3, 3]
-    assert len(asked(door)) == (1 if kind == "gcs" else 2)  # it knows no ranges from the end
+    assert len(asked(proxy)) == (1 if kind == "gcs" else 2)  # it knows no ranges from the end
     opened[:, 64:128].read().result()  # nothing is stored there
-    assert len(asked(door)) == 1
+    assert len(asked(proxy)) == 1
 
 
 # How many at a time, and how often
 
 
-def test_no_more_requests_than_the_context_allows(place: tuple[str, Door, str]) -> None:
+def test_no_more_requests_than_the_context_allows(remote_path: tuple[str, Proxy, str]) -> None:
     """Of all handles of the context together; by default 32."""
-    kind, door, path = place
-    spec = {"driver": "zarr3", "kvstore": servers.spec(kind, door, path)}
+    kind, proxy, path = remote_path
+    spec = {"driver": "zarr3", "kvstore": servers.kvstore_spec(kind, proxy, path)}
     context = ts.Context({f"{kind}_request_concurrency": {"limit": 3}})
     made = ts.open(
         spec,
@@ -128,24 +130,24 @@ def test_no_more_requests_than_the_context_allows(place: tuple[str, Door, str]) 
         chunk_layout=ts.ChunkLayout(chunk_shape=[8, 8]),
         context=context,
     ).result()
-    door.delay_s = 0.03
-    door.forget()
+    proxy.delay_s = 0.03
+    proxy.reset_counts()
     made.write(VALUES).result()
-    assert door.most == 3
+    assert proxy.max_concurrent == 3
     other = ts.open(spec, context=context).result()
     futures = [one.read() for one in (made, other)]
     assert all((future.result() == VALUES).all() for future in futures)
-    assert door.most == 3
+    assert proxy.max_concurrent == 3
     many = ts.open(spec).result()
-    door.forget()
+    proxy.reset_counts()
     many.read().result()
-    assert 3 < door.most <= 32
+    assert 3 < proxy.max_concurrent <= 32
 
 
-def test_what_a_busy_server_refuses_is_asked_again(place: tuple[str, Door, str]) -> None:
-    kind, door, path = place
+def test_what_a_busy_server_refuses_is_asked_again(remote_path: tuple[str, Proxy, str]) -> None:
+    kind, proxy, path = remote_path
     context = ts.Context({f"{kind}_request_retries": QUICK})
-    store = ts.KvStore.open(servers.spec(kind, door, path), context=context).result()
+    store = ts.KvStore.open(servers.kvstore_spec(kind, proxy, path), context=context).result()
     for work in (
         lambda: store.write("a", b"value").result(),
         lambda: store.read("a").result().value,
@@ -154,28 +156,28 @@ def test_what_a_busy_server_refuses_is_asked_again(place: tuple[str, Door, str])
         lambda: store.delete_range(ts.KvStore.KeyRange()).result(),
     ):
         expected = work()
-        door.refusals = [503, 500, 429] if kind == "gcs" else [503, 500, 503]
+        proxy.refusals = [503, 500, 429] if kind == "gcs" else [503, 500, 503]
         found = work()
-        assert door.refusals == []
+        assert proxy.refusals == []
         if isinstance(expected, (bytes, list)):
             assert found == expected or found == []
-    door.forget()
-    door.refusals = [503] * 5
+    proxy.reset_counts()
+    proxy.refusals = [503] * 5
     with pytest.raises(Exception, match=r".") as caught:
         store.read("a").result()
-    assert (len(door.requests), door.refusals) == (5, []), caught.value
+    assert (len(proxy.requests), proxy.refusals) == (5, []), caught.value
     never = ts.Context({f"{kind}_request_retries": {**QUICK, "max_retries": 0}})
-    door.forget()
-    door.refusals = [503]
+    proxy.reset_counts()
+    proxy.refusals = [503]
     with pytest.raises(Exception, match=r"."):
-        ts.KvStore.open(servers.spec(kind, door, path), context=never).result()["a"]
-    assert len(door.requests) == 1
+        ts.KvStore.open(servers.kvstore_spec(kind, proxy, path), context=never).result()["a"]
+    assert len(proxy.requests) == 1
 
 
-def failing(kind: str, door: Door, path: str) -> Iterator[str]:
+def failing(kind: str, proxy: Proxy, path: str) -> Iterator[str]:
     """Do what a server refuses; give the texts of the errors."""
     context = ts.Context({f"{kind}_request_retries": {**QUICK, "max_retries": 1}})
-    place = servers.spec(kind, door, path)
+    place = servers.kvstore_spec(kind, proxy, path)
     store = ts.KvStore.open(place, context=context).result()
     for act in (
         lambda: ts.open({"driver": "zarr3", "kvstore": place}, context=context),
@@ -192,13 +194,13 @@ def failing(kind: str, door: Door, path: str) -> Iterator[str]:
 
 @pytest.mark.parametrize(("status", "code"), [(503, "ABORTED"), (403, "PERMISSION_DENIED")])
 def test_failures_of_servers_are_errors_of_stores(
-    place: tuple[str, Door, str], status: int, code: str
+    remote_path: tuple[str, Proxy, str], status: int, code: str
 ) -> None:
     """The errors of client libraries, which are none, are their causes."""
-    place[1].refusals = [status] * 1000
-    for text in failing(*place):
+    remote_path[1].refusals = [status] * 1000
+    for text in failing(*remote_path):
         assert text.startswith(f"{code}: ")
-    place[1].refusals = []
+    remote_path[1].refusals = []
 
 
 def test_a_server_that_is_not_there() -> None:
@@ -213,11 +215,11 @@ def test_a_server_that_is_not_there() -> None:
         assert caught.value.retryable
 
 
-def test_rates_are_kept(place: tuple[str, Door, str]) -> None:
-    kind, door, path = place
+def test_rates_are_kept(remote_path: tuple[str, Proxy, str]) -> None:
+    kind, proxy, path = remote_path
     name = f"experimental_{kind}_rate_limiter"
     context = ts.Context({name: {"read_rate": 100, "write_rate": 1e6, "doubling_time": "1h"}})
-    spec = {**servers.spec(kind, door, path), name: name}
+    spec = {**servers.kvstore_spec(kind, proxy, path), name: name}
     store = ts.KvStore.open(spec, context=context).result()
     store["a"] = b"1"
     limits = context[name]._made(lambda _: None)
@@ -255,13 +257,13 @@ def answering(answers: dict[str, Any], seen: list[tuple[str, str]]) -> Iterator[
         thread.join()
 
 
-def key_of(door: Door, path: str, credentials: Any) -> str:
+def key_of(proxy: Proxy, path: str, credentials: Any) -> str:
     """Return the access key with which a request is signed; "" if it is not."""
-    spec = {**servers.spec("s3", door, path), "aws_credentials": credentials}
+    spec = {**servers.kvstore_spec("s3", proxy, path), "aws_credentials": credentials}
     store = ts.KvStore.open(spec).result()
-    door.forget()
+    proxy.reset_counts()
     store.read("absent").result()
-    signed = door.headers[-1].get("Authorization", "")
+    signed = proxy.headers[-1].get("Authorization", "")
     return signed.partition("Credential=")[2].partition("/")[0]
 
 
@@ -275,7 +277,7 @@ GIVEN = {
 
 
 def test_credentials_by_their_type(
-    s3: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    s3: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "credentials"
     file.write_text(
@@ -298,7 +300,7 @@ def test_credentials_by_their_type(
     assert key_of(s3, path, {"type": "default", "filename": str(file)}) == "ofdefault"
 
 
-def test_credentials_of_containers(s3: Door, tmp_path: Path) -> None:
+def test_credentials_of_containers(s3: Proxy, tmp_path: Path) -> None:
     seen: list[tuple[str, str]] = []
     token = tmp_path / "token"
     token.write_text("open sesame")
@@ -312,7 +314,9 @@ def test_credentials_of_containers(s3: Door, tmp_path: Path) -> None:
     assert seen == [("/credentials", "open sesame")]
 
 
-def test_credentials_of_machines(s3: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_of_machines(
+    s3: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     role = "/latest/meta-data/iam/security-credentials/"
     answers = {"/latest/api/token": "token", role: "role", f"{role}role": GIVEN}
     with answering(answers, []) as url:
@@ -322,7 +326,7 @@ def test_credentials_of_machines(s3: Door, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("named", [True, False])
 def test_credentials_of_google_are_looked_up_when_they_are_needed(
-    gcs: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+    gcs: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
 ) -> None:
     import google.auth
     import google.oauth2.credentials
@@ -336,12 +340,12 @@ def test_credentials_of_google_are_looked_up_when_they_are_needed(
         return google.oauth2.credentials.Credentials("secret"), "project"
 
     monkeypatch.setattr(google.auth, "default", found)
-    spec = servers.spec("gcs", gcs, f"{tmp_path.name}/")
+    spec = servers.kvstore_spec("gcs", gcs, f"{tmp_path.name}/")
     project = {"project_id": f"project-{named}"}  # fsspec gives the same file system again else
     opened = ts.KvStore.open({**spec, "gcs_user_project": project}).result()
     store = pickle.loads(pickle.dumps(opened))
     assert not looked_up
-    gcs.forget()
+    gcs.reset_counts()
     for _ in range(2):
         assert store.read("absent").result().state == "missing"
     assert len(looked_up) == 1
@@ -355,11 +359,14 @@ def test_a_bucket_may_begin_the_host() -> None:
         ts.KvStore.open(spec).result()
 
 
-def test_another_host_may_be_named(s3: Door, tmp_path: Path) -> None:
+def test_another_host_may_be_named(s3: Proxy, tmp_path: Path) -> None:
     """As it is signed, too."""
-    spec = {**servers.spec("s3", s3, f"{tmp_path.name}/"), "host_header": "s3.amazonaws.com"}
+    spec = {
+        **servers.kvstore_spec("s3", s3, f"{tmp_path.name}/"),
+        "host_header": "s3.amazonaws.com",
+    }
     store = ts.KvStore.open(spec).result()
-    s3.forget()
+    s3.reset_counts()
     store.write("k", b"value").result()
     assert store.read("k").result().value == b"value"
     assert [headers["Host"] for headers in s3.headers] == ["s3.amazonaws.com"] * 2
@@ -370,7 +377,7 @@ def test_another_host_may_be_named(s3: Door, tmp_path: Path) -> None:
 # The web
 
 
-def test_arrays_on_a_web_server(web: Door, tmp_path: Path) -> None:
+def test_arrays_on_a_web_server(web: Proxy, tmp_path: Path) -> None:
     """Reading only: whole chunks, parts of shards, and both formats found out."""
     for driver in ("zarr3", "zarr"):
         made = ts.open(
@@ -385,7 +392,7 @@ def test_arrays_on_a_web_server(web: Door, tmp_path: Path) -> None:
         read = ts.open(spec).result()
         assert (read.read().result() == VALUES).all()
         assert (ts.open(f"{web.url}/{driver}/").result()[3].read().result() == VALUES[3]).all()
-        web.forget()
+        web.reset_counts()
         ts.open(spec).result()
         assert len(asked(web)) == 1
         read[3, 3].read().result()
@@ -394,7 +401,7 @@ def test_arrays_on_a_web_server(web: Door, tmp_path: Path) -> None:
             read[0].write(1).result()
 
 
-def test_parts_of_shards_on_a_web_server(web: Door, tmp_path: Path) -> None:
+def test_parts_of_shards_on_a_web_server(web: Proxy, tmp_path: Path) -> None:
     """The index and the chunk: the shard is not fetched whole."""
     data = np.random.default_rng(0).random((256, 256))
     chunks = {"write_chunk": {"shape": [256, 256]}, "read_chunk": {"shape": [32, 32]}}
@@ -407,14 +414,14 @@ def test_parts_of_shards_on_a_web_server(web: Door, tmp_path: Path) -> None:
     ).result()
     made.write(data).result()
     read = ts.open({"driver": "zarr3", "kvstore": web.url}).result()
-    web.forget()
+    web.reset_counts()
     assert read[40, 40].read().result() == data[40, 40]
     ranges = [one.get("Range") for one in web.headers if "Range" in one]
     assert len(ranges) == 2, web.requests
     assert len(web.requests) <= 3
 
 
-def test_keys_on_a_web_server(web: Door, tmp_path: Path) -> None:
+def test_keys_on_a_web_server(web: Proxy, tmp_path: Path) -> None:
     (tmp_path / "a b").write_bytes(b"0123456789")
     store = ts.KvStore.open(f"{web.url}/").result()
     assert store["a b"] == b"0123456789"
@@ -440,25 +447,25 @@ def test_ranges_that_a_value_does_not_have_take_one_request(
     data = bytes(range(256)) * 300
     size = len(data)
     (tmp_path / "a").write_bytes(data)
-    door: Door = request.getfixturevalue(kind)
-    place = door.url if kind == "web" else servers.spec("s3", door, f"{tmp_path.name}/")
-    store = ts.KvStore.open(place).result()
+    proxy: Proxy = request.getfixturevalue(kind)
+    spec = servers.kvstore_spec("s3", proxy, f"{tmp_path.name}/")
+    store = ts.KvStore.open(proxy.url if kind == "web" else spec).result()
     if kind == "s3":
         store.write("a", data).result()
     known = store.read("a").result().stamp.generation
     found = store.read("a", byte_range=slice(size, None), if_not_equal=known).result()
     assert found.state == "unspecified"
     for first, last in [(size + 9, size + 19), (size, size + 1), (size + 1, None), (9, size + 1)]:
-        door.forget()
+        proxy.reset_counts()
         span = slice(first, last)
         with pytest.raises(ValueError, match=f"OUT_OF_RANGE: .* for value of size {size}"):
             store.read("a", byte_range=span).result()
-        assert len(asked(door)) == 1
+        assert len(asked(proxy)) == 1
         assert store.read("a", byte_range=span, if_not_equal=known).result().state == "unspecified"
-    door.forget()
+    proxy.reset_counts()
     found = store.read("a", byte_range=slice(size, None)).result()
     assert found.value == b""
-    assert len(asked(door)) == 1
+    assert len(asked(proxy)) == 1
     assert store.read("a", if_not_equal=found.stamp.generation).result().state == "unspecified"
 
 
@@ -472,9 +479,11 @@ def test_others_of_a_batch_are_read_where_a_range_is_refused(
     size = len(data)
     (tmp_path / "a").write_bytes(data)
     kinds = type("Kind", (servers.Files,), {"tells": tells})
-    with servers.files(tmp_path, kinds) as web:
-        door: Door = web if kind == "web" else request.getfixturevalue("s3")
-        place = door.url if kind == "web" else servers.spec("s3", door, f"{tmp_path.name}/")
+    with servers.file_server(tmp_path, kinds) as web:
+        proxy: Proxy = web if kind == "web" else request.getfixturevalue("s3")
+        place = (
+            proxy.url if kind == "web" else servers.kvstore_spec("s3", proxy, f"{tmp_path.name}/")
+        )
         store = ts.KvStore.open(place).result()
         if kind == "s3":
             store.write("a", data).result()
@@ -488,7 +497,7 @@ def test_others_of_a_batch_are_read_where_a_range_is_refused(
             store.read("a", byte_range=slice(size + 5, None), if_not_equal=b"\5other").result()
 
 
-def test_queries_and_headers_go_with_each_request(web: Door, tmp_path: Path) -> None:
+def test_queries_and_headers_go_with_each_request(web: Proxy, tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "a").write_bytes(b"value")
     spec = {
@@ -506,19 +515,19 @@ def test_queries_and_headers_go_with_each_request(web: Door, tmp_path: Path) -> 
     assert all("token=a+b" in line for line in web.requests)
 
 
-def test_web_addresses_are_encoded_once(web: Door, tmp_path: Path) -> None:
+def test_web_addresses_are_encoded_once(web: Proxy, tmp_path: Path) -> None:
     (tmp_path / "a b").mkdir()
     (tmp_path / "a b" / "c@d").write_bytes(b"value")
     for folder in ("a%20b", "a b/", "a%20b/"):
         store = ts.KvStore.open({"driver": "http", "base_url": f"{web.url}/{folder}"}).result()
         assert (store / "c@d").read("").result().value == b"value"
-    web.forget()
+    web.reset_counts()
     store = ts.KvStore.open({"driver": "http", "base_url": f"{web.url}/a%2Fb"}).result()
     assert store.read("c d").result().state == "missing"
     assert {line.partition(" ")[2] for line in asked(web)} == {"/a%2Fb/c%20d"}
 
 
-def test_a_web_server_is_neither_written_nor_listed(web: Door) -> None:
+def test_a_web_server_is_neither_written_nor_listed(web: Proxy) -> None:
     """As with TensorStore, that is an error of the kind of what is not there, and asks nothing."""
     store = ts.KvStore.open({"driver": "http", "base_url": web.url}).result()
     for act in (
@@ -532,7 +541,7 @@ def test_a_web_server_is_neither_written_nor_listed(web: Door) -> None:
     assert not web.requests
 
 
-def test_a_busy_web_server_is_asked_again(web: Door, tmp_path: Path) -> None:
+def test_a_busy_web_server_is_asked_again(web: Proxy, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"value")
     context = ts.Context({"http_request_retries": QUICK, "http_request_concurrency": {"limit": 2}})
     store = ts.KvStore.open(f"{web.url}/", context=context).result()
@@ -546,13 +555,13 @@ def test_a_busy_web_server_is_asked_again(web: Door, tmp_path: Path) -> None:
     assert web.refusals == [503]
     web.refusals = []
     web.delay_s = 0.03
-    web.forget()
+    web.reset_counts()
     futures = [store.read("a") for _ in range(12)]
     assert all(future.result().value == b"value" for future in futures)
-    assert web.most == 2
+    assert web.max_concurrent == 2
 
 
-def test_zip_files_anywhere(web: Door, s3: Door, tmp_path: Path) -> None:
+def test_zip_files_anywhere(web: Proxy, s3: Proxy, tmp_path: Path) -> None:
     """Read by ranges from a web server; written in a bucket, each change at once."""
     file = f"file://{tmp_path}/a.zip"
     made = ts.open(f"{file}|zip:x|zarr3:", create=True, dtype="int32", shape=[64, 64]).result()
@@ -561,7 +570,7 @@ def test_zip_files_anywhere(web: Door, s3: Door, tmp_path: Path) -> None:
     far = f"{web.url}/a.zip|zip:x/"
     assert (ts.open(f"{far}|zarr3:").result().read().result() == VALUES).all()
     assert (ts.open(far).result()[5].read().result() == VALUES[5]).all()
-    base = servers.spec("s3", s3, f"{tmp_path.name}/b.zip")
+    base = servers.kvstore_spec("s3", s3, f"{tmp_path.name}/b.zip")
     spec = {"driver": "zarr3", "kvstore": {"driver": "zip", "base": base, "path": "y/"}}
     array = ts.open(spec, create=True, dtype="int32", shape=[64, 64]).result()
     array.write(VALUES).result()

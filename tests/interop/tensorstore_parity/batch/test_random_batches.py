@@ -211,13 +211,13 @@ class Run:
         self,
         program: Program,
         folder: Path,
-        door: servers.Door | None,
+        proxy: servers.Proxy | None,
         values: dict[str, bytes],
         *,
         real: bool,
     ) -> None:
         self.side = side = Side(folder, real=real)
-        self.package, self.door, self.program = side.ts, door, program
+        self.package, self.proxy, self.program = side.ts, proxy, program
         self.context = side.ts.Context({"cache_pool": {"total_bytes_limit": program.limit}})
         kept = side.ts.Context()
         if program.place == "memory":
@@ -226,8 +226,8 @@ class Run:
         else:
             self.source = {"driver": "file", "path": f"{folder}/"}
             self.place = side.kvstore
-        if door is not None:
-            self.place = {"driver": "http", "base_url": door.url, "path": f"/{folder.name}/"}
+        if proxy is not None:
+            self.place = {"driver": "http", "base_url": proxy.url, "path": f"/{folder.name}/"}
         keys = self._keys(self.source, kept)
         made = {"ts": side.ts, "context": self.context, "seen": self._seen, "begin": self._begin}
         made |= {"spec": self._spec, "other": self._other}
@@ -300,22 +300,22 @@ class Run:
         found, asked = [], []
         for lines in self.program.rounds:
             time.sleep(0.03 * (self.program.place == "file"))
-            if self.door is not None:
-                self.door.forget()
+            if self.proxy is not None:
+                self.proxy.reset_counts()
             with self.side.counting():
                 found += [self.line(line) for line in lines]
             asked.append((0, 0))
             if self.program.place == "file":
                 asked[-1] = requests(self.side.counts)
-            elif self.door is not None:
-                asked[-1] = (len(self.door.requests), 0)
+            elif self.proxy is not None:
+                asked[-1] = (len(self.proxy.requests), 0)
         return found, np.cumsum(asked, axis=0)
 
 
-def check(seed: int, folder: Path, door: servers.Door) -> None:
+def check(seed: int, folder: Path, proxy: servers.Proxy) -> None:
     """Assert that a program ends as there, and asks for no more."""
     program = Program(seed)
-    ends, at = [], door if program.place == "http" else None
+    ends, at = [], proxy if program.place == "http" else None
     values = make(program, folder / f"made{seed}")
     for word in ("mine", "other"):
         place = folder / f"{word}{seed}"
@@ -340,9 +340,9 @@ def check(seed: int, folder: Path, door: servers.Door) -> None:
 
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_batches_end_as_with_tensorstore(first: int, tmp_path: Path) -> None:
-    with servers.files(tmp_path) as door:
+    with servers.file_server(tmp_path) as proxy:
         for seed in range(first, first + 10):
-            check(seed, tmp_path, door)
+            check(seed, tmp_path, proxy)
 
 
 @pytest.mark.parametrize("stored", STORED)

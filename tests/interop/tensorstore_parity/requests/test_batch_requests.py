@@ -25,9 +25,11 @@ STORED = ("chunks", "chunks, zstd", "shards", "shards, zstd")
 class Place:
     """An array and its keys, on one side, in files or on a server."""
 
-    def __init__(self, folder: Path, door: servers.Door | None, stored: str, *, real: bool) -> None:
+    def __init__(
+        self, folder: Path, proxy: servers.Proxy | None, stored: str, *, real: bool
+    ) -> None:
         self.side = side = Side(folder, real=real)
-        self.door = door
+        self.proxy = proxy
         self.ts, self.context = side.ts, side.context
         grid = {"name": "regular", "configuration": {"chunk_shape": [16, 16]}}
         metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, (4, 8))}
@@ -37,8 +39,8 @@ class Place:
         side.ts.open(made, **how).result().write(VALUES).result()
         time.sleep(0.03)
         self.place = {**side.kvstore, "path": side._path("a/")}
-        if door is not None:
-            self.place = {"driver": "http", "base_url": door.url, "path": f"/{folder.name}/a/"}
+        if proxy is not None:
+            self.place = {"driver": "http", "base_url": proxy.url, "path": f"/{folder.name}/a/"}
         self.keys = side.ts.KvStore.open(self.place, context=side.context).result()
 
     def open(self, **members: Any) -> Any:
@@ -48,15 +50,15 @@ class Place:
 
     def asked(self, begin: Callable[[Any], list[Any]]) -> tuple[int, int]:
         """Return how often was asked for what begins in a batch, and how often read."""
-        if self.door is not None:
-            self.door.forget()
+        if self.proxy is not None:
+            self.proxy.reset_counts()
         with self.side.counting():
             with self.ts.Batch() as batch:
                 futures = begin(batch)
             for future in futures:
                 future.result(timeout=30)
-        if self.door is not None:
-            return len(self.door.requests), 0
+        if self.proxy is not None:
+            return len(self.proxy.requests), 0
         return requests(self.side.counts)
 
 
@@ -143,7 +145,7 @@ def beside_what_is_written(place: Place) -> Callable[[Any], list[Any]]:
     """In a transaction, which has written some of the chunk that is read."""
     array, transaction = place.open().result(), place.ts.Transaction()
     inside = array.with_transaction(transaction)
-    if place.door is None:
+    if place.proxy is None:
         inside[:2, :3] = 1
     return lambda batch: [one[:4, :8].read(batch=batch) for one in (inside, array, inside)]
 
@@ -163,8 +165,8 @@ ASKS: dict[Scenario, int] = {
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> Iterator[servers.Door]:
-    with servers.files(tmp_path) as made:
+def proxy(tmp_path: Path) -> Iterator[servers.Proxy]:
+    with servers.file_server(tmp_path) as made:
         yield made
 
 
@@ -172,11 +174,11 @@ def door(tmp_path: Path) -> Iterator[servers.Door]:
 @pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("scenario", ASKS, ids=lambda scenario: scenario.__name__)
 def test_what_several_want_is_asked_for_once(
-    scenario: Scenario, stored: str, where: str, tmp_path: Path, door: servers.Door
+    scenario: Scenario, stored: str, where: str, tmp_path: Path, proxy: servers.Proxy
 ) -> None:
     counts = []
     for word in ("mine", "other"):
-        at = door if where == "http" else None
+        at = proxy if where == "http" else None
         place = Place(tmp_path / word, at, stored, real=word == "other")
         counts.append(place.asked(scenario(place)))
     mine, real = counts

@@ -10,7 +10,7 @@ import pytest
 
 import tessarr.tensorstore as ours
 from stores import servers
-from stores.servers import Door
+from stores.servers import Proxy
 
 theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's own requests")
 
@@ -20,18 +20,18 @@ CHUNKS = {"write_chunk": {"shape": [64, 64]}, "read_chunk": {"shape": [8, 8]}}
 
 
 @pytest.fixture(scope="module", params=["s3", "gcs"])
-def bucket(request: pytest.FixtureRequest) -> Iterator[tuple[str, Door]]:
-    with getattr(servers, request.param)() as door, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TENSORSTORE_GCS_HTTP_URL", door.url)
-        yield request.param, door
+def bucket(request: pytest.FixtureRequest) -> Iterator[tuple[str, Proxy]]:
+    with getattr(servers, request.param)() as proxy, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TENSORSTORE_GCS_HTTP_URL", proxy.url)
+        yield request.param, proxy
 
 
 class Side:
     """One implementation, on a folder of its own in the bucket."""
 
-    def __init__(self, ts: Any, bucket: tuple[str, Door], path: str) -> None:
+    def __init__(self, ts: Any, bucket: tuple[str, Proxy], path: str) -> None:
         self.ts, self.path = ts, path
-        self.kind, self.door = bucket
+        self.kind, self.proxy = bucket
         self.asked: dict[str, list[str]] = {}
 
     @property
@@ -40,13 +40,13 @@ class Side:
         return self.kind == "s3"
 
     def place(self, path: str = "") -> dict[str, Any]:
-        found = servers.spec(self.kind, self.door, f"{self.path}{path}")
+        found = servers.kvstore_spec(self.kind, self.proxy, f"{self.path}{path}")
         return {**found, "aws_credentials": {"type": "environment"}} if self.kind == "s3" else found
 
     def does(self, name: str, work: Callable[[], Any]) -> Any:
-        self.door.forget()
+        self.proxy.reset_counts()
         found = work()
-        self.asked[name] = self.door.requests
+        self.asked[name] = self.proxy.requests
         return found
 
 
@@ -117,7 +117,7 @@ def keys(side: Side) -> None:
 
 @pytest.mark.parametrize("scenario", [arrays, keys])
 def test_a_bucket_is_asked_no_more_often(
-    bucket: tuple[str, Door], scenario: Callable[[Side], None]
+    bucket: tuple[str, Proxy], scenario: Callable[[Side], None]
 ) -> None:
     name = scenario.__name__
     sides = [Side(ours, bucket, f"{name}/ours/"), Side(theirs, bucket, f"{name}/theirs/")]

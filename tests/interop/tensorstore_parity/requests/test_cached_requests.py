@@ -81,17 +81,17 @@ def test_no_read_from_a_server_asks_for_more(stored: str, tmp_path: Path) -> Non
     made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
     ours.open(made, create=True, dtype=ours.uint16, shape=SHAPE).result().write(VALUES).result()
     asked, told = [], []
-    with servers.files(tmp_path) as door:
+    with servers.file_server(tmp_path) as proxy:
         for ts in (ours, theirs):
             context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
-            spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": False}
+            spec = {"driver": "zarr3", "kvstore": f"{proxy.url}/", "recheck_cached_data": False}
             array = ts.open(spec, context=context).result()
             counts, found = [], []
             for part in (np.s_[:1, :1], np.s_[:1, :1], np.s_[:64, :200], np.s_[70:80, :300],
                          np.s_[:80, 100:400], np.s_[900:1000], np.s_[950:1100, 5:700]):  # fmt: skip
-                door.forget()
+                proxy.reset_counts()
                 found.append(array[part].read().result())
-                counts.append(len(door.requests))
+                counts.append(len(proxy.requests))
             asked.append(counts)
             told.append(found)
     assert all(map(np.array_equal, *told))
@@ -112,19 +112,19 @@ def test_no_read_without_a_cache_asks_a_server_for_more(
     how = {"create": True, "dtype": ours.dtype(np.dtype(dtype).name), "shape": SHAPE}
     ours.open(made, **how).result().write(values).result()
     asked: list[list[int]] = []
-    with servers.files(tmp_path) as door:
+    with servers.file_server(tmp_path) as proxy:
         for ts in (ours, theirs):
-            array = ts.open({"driver": "zarr3", "kvstore": f"{door.url}/"}).result()
+            array = ts.open({"driver": "zarr3", "kvstore": f"{proxy.url}/"}).result()
             counts = []
             for part in (np.s_[5, 5], np.s_[500:900, 1000], np.s_[1:1023, 1:], np.s_[::8, ::700]):
-                door.forget()
+                proxy.reset_counts()
                 assert np.array_equal(array[part].read().result(), values[part])
-                counts.append(len(door.requests))
-            door.forget()
+                counts.append(len(proxy.requests))
+            proxy.reset_counts()
             with ts.Batch() as batch:
                 futures = [array[row, 3].read(batch=batch) for row in (0, 9, 1000, 2000)]
             assert [future.result() for future in futures] == values[[0, 9, 1000, 2000], 3].tolist()
-            asked.append([*counts, len(door.requests)])
+            asked.append([*counts, len(proxy.requests)])
     assert (np.array(asked[0]) <= asked[1]).all(), asked
     if stored == "chunks":
         assert asked[0] == [1, 1, 1, 2, 2]
@@ -139,16 +139,16 @@ def test_a_shard_whose_index_is_remembered_is_not_asked_for_again(tmp_path: Path
     how = {"create": True, "dtype": ours.uint16, "shape": [64, 64]}
     ours.open(made, **how).result().write(values).result()
     asked: list[list[int]] = []
-    with servers.files(tmp_path) as door:
+    with servers.file_server(tmp_path) as proxy:
         for ts in (ours, theirs):
             context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
-            spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": False}
+            spec = {"driver": "zarr3", "kvstore": f"{proxy.url}/", "recheck_cached_data": False}
             array = ts.open(spec, context=context).result()
             counts = []
             for part in (np.s_[3, 5], np.s_[:], np.s_[:, 7]):
-                door.forget()
+                proxy.reset_counts()
                 assert np.array_equal(array[part].read().result(), values[part])
-                counts.append(len(door.requests))
+                counts.append(len(proxy.requests))
             asked.append(counts)
     assert (np.array(asked[0]) <= asked[1]).all(), asked
     assert asked[0][2] == 0
@@ -161,16 +161,16 @@ def test_what_a_server_says_is_still_so_is_not_asked_for_again(tmp_path: Path) -
     made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
     ours.open(made, create=True, dtype=ours.uint16, shape=SHAPE).result().write(VALUES).result()
     asked: list[list[int]] = []
-    with servers.files(tmp_path) as door:
+    with servers.file_server(tmp_path) as proxy:
         for ts in (ours, theirs):
             context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
-            spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": True}
+            spec = {"driver": "zarr3", "kvstore": f"{proxy.url}/", "recheck_cached_data": True}
             array = ts.open(spec, context=context).result()
             counts = []
             for part in (np.s_[3, 5], np.s_[3, 5], np.s_[600, :300], np.s_[600, :300], np.s_[3, 5]):
-                door.forget()
+                proxy.reset_counts()
                 assert np.array_equal(array[part].read().result(), VALUES[part])
-                counts.append(len(door.requests))
+                counts.append(len(proxy.requests))
             asked.append(counts)
     assert (np.array(asked[0]) <= asked[1]).all(), asked
     assert asked[0] == [2, 1, 2, 1, 1]
@@ -186,14 +186,14 @@ def test_a_chunk_that_has_no_room_is_one_request(
     metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, INSIDE)}
     made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
     ours.open(made, create=True, dtype=ours.uint16, shape=SHAPE).result().write(VALUES).result()
-    with servers.files(tmp_path) as door:
+    with servers.file_server(tmp_path) as proxy:
         context = ours.Context({"cache_pool": {"total_bytes_limit": 500_000}})
-        spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": recheck}
+        spec = {"driver": "zarr3", "kvstore": f"{proxy.url}/", "recheck_cached_data": recheck}
         array = ours.open(spec, context=context).result()
         for part in (np.s_[3, 5], np.s_[900, 7:9], np.s_[:1000, 3], np.s_[:1000, 3:]):
-            door.forget()
+            proxy.reset_counts()
             assert np.array_equal(array[part].read().result(), VALUES[part])
-            assert len(door.requests) == 1
+            assert len(proxy.requests) == 1
 
 
 @pytest.mark.parametrize("limit", [600_000, 1_000_000])
@@ -218,14 +218,14 @@ def test_a_pool_that_has_hardly_room_for_a_chunk_does_not_ask_more(
     values = np.random.default_rng(0).integers(0, 1 << 30, (512, 512), "i4")
     ours.open(made, create=True, dtype=ours.int32, shape=[512, 512]).result().write(values).result()
     asked = []
-    with servers.files(tmp_path) as door:
+    with servers.file_server(tmp_path) as proxy:
         for ts in (ours, theirs):
             context = ts.Context({"cache_pool": {"total_bytes_limit": limit}})
-            spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": False}
+            spec = {"driver": "zarr3", "kvstore": f"{proxy.url}/", "recheck_cached_data": False}
             array = ts.open(spec, context=context).result()
-            door.forget()
+            proxy.reset_counts()
             for part in (np.s_[:256], np.s_[3, 5], np.s_[:40, :40]):
                 for _ in range(2):
                     assert np.array_equal(array[part].read().result(), values[part])
-            asked.append(len(door.requests))
+            asked.append(len(proxy.requests))
     assert asked[0] <= asked[1]

@@ -67,16 +67,16 @@ class Session:
         }
         ours.open(made, **how).result().write(self.values).result()
 
-    def run(self, ts: Any, door: servers.Door) -> Any:
+    def run(self, ts: Any, proxy: servers.Proxy) -> Any:
         """Return how often was asked until after each step."""
         context = ts.Context({"cache_pool": {"total_bytes_limit": self.limit}})
-        spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": self.recheck}
+        spec = {"driver": "zarr3", "kvstore": f"{proxy.url}/", "recheck_cached_data": self.recheck}
         array = ts.open(spec, context=context).result()
         counts = []
         for what, parts in self.steps:
-            door.forget()
+            proxy.reset_counts()
             self._do(ts, array, what, parts)
-            counts.append(len(door.requests))
+            counts.append(len(proxy.requests))
         return np.cumsum(counts)
 
     def _do(self, ts: Any, array: Any, what: str, parts: list[Part]) -> None:
@@ -97,12 +97,12 @@ class Session:
 def test_no_reads_ask_for_more(seed: int, tmp_path: Path) -> None:
     session = Session(seed)
     session.store(tmp_path)
-    with servers.files(tmp_path) as door:
-        runs = [session.run(ours, door)]
-        mine, most = runs[0], session.run(theirs, door)
+    with servers.file_server(tmp_path) as proxy:
+        runs = [session.run(ours, proxy)]
+        mine, most = runs[0], session.run(theirs, proxy)
         for _ in range(RUNS):
             if (mine <= most).all():
                 break
-            runs.append(session.run(ours, door))
-            mine, most = np.mean(runs, axis=0), np.maximum(most, session.run(theirs, door))
+            runs.append(session.run(ours, proxy))
+            mine, most = np.mean(runs, axis=0), np.maximum(most, session.run(theirs, proxy))
     assert (mine <= most).all(), (session.steps, mine, most)

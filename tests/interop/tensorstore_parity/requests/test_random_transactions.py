@@ -67,9 +67,9 @@ class Program:
 class Run:
     """One implementation, with the same arrays and keys as the other."""
 
-    def __init__(self, program: Program, folder: Path, door: servers.Door, *, real: bool) -> None:
+    def __init__(self, program: Program, folder: Path, proxy: servers.Proxy, *, real: bool) -> None:
         self.side = side = Side(folder, real=real)
-        self.ts, self.program, self.door = side.ts, program, door
+        self.ts, self.program, self.proxy = side.ts, program, proxy
         grid = {"name": "regular", "configuration": {"chunk_shape": [16, 16]}}
         codecs = codecs_of(program.stored, program.inside)
         source = {"driver": "file", "path": f"{folder}/"}
@@ -83,7 +83,7 @@ class Run:
             del keys[program.lost]
         place = side.kvstore
         if program.far:
-            place = {"driver": "http", "base_url": door.url, "path": f"/{folder.name}/"}
+            place = {"driver": "http", "base_url": proxy.url, "path": f"/{folder.name}/"}
         context = side.ts.Context({"cache_pool": {"total_bytes_limit": program.limit}})
         inside = {**place, "path": f"{place.get('path', '')}a/"}
         time.sleep(0.03)  # until time stamps tell whether files are changed again
@@ -102,7 +102,7 @@ class Run:
             arrays = [array.with_transaction(transaction) for array in self.arrays]
             keys = self.keys.with_transaction(transaction)
             for step in [*steps, ("end",)]:
-                self.door.forget()
+                self.proxy.reset_counts()
                 with self.side.counting():
                     if step[0] != "end":
                         found.append(self._do(step, arrays, keys))
@@ -111,7 +111,7 @@ class Run:
                     else:
                         transaction.abort()
                 far = self.program.far
-                asked.append((len(self.door.requests), 0) if far else requests(self.side.counts))
+                asked.append((len(self.proxy.requests), 0) if far else requests(self.side.counts))
         time.sleep(0.03)
         found.append(self.arrays[0].read().result().tolist())
         return found, np.cumsum(asked, axis=0)
@@ -136,11 +136,11 @@ class Run:
 
 @pytest.mark.parametrize("first", range(0, 60, 10))
 def test_no_transaction_asks_for_more(first: int, tmp_path: Path) -> None:
-    with servers.files(tmp_path) as door:
+    with servers.file_server(tmp_path) as proxy:
         for seed in range(first, first + 10):
             program = Program(seed)
             (mine, asked), (other, real) = (
-                Run(program, tmp_path / f"{word}{seed}", door, real=word == "other").all()
+                Run(program, tmp_path / f"{word}{seed}", proxy, real=word == "other").all()
                 for word in ("mine", "other")
             )
             assert mine == other, (seed, program.rounds)

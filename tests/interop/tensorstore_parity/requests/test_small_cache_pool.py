@@ -30,19 +30,19 @@ def _store(folder: Path, stored: str, chunk: list[int], inside: list[int], value
     return array
 
 
-def _open(ts: Any, door: servers.Door, limit: int, recheck: Any = False, **context: Any) -> Any:
-    spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": recheck}
+def _open(ts: Any, proxy: servers.Proxy, limit: int, recheck: Any = False, **context: Any) -> Any:
+    spec = {"driver": "zarr3", "kvstore": f"{proxy.url}/", "recheck_cached_data": recheck}
     pool = {"cache_pool": {"total_bytes_limit": limit}}
     return ts.open(spec, context=ts.Context(pool | context)).result()
 
 
-def _asked(array: Any, door: servers.Door, parts: Any, values: Any) -> list[int]:
+def _asked(array: Any, proxy: servers.Proxy, parts: Any, values: Any) -> list[int]:
     """Return how often each of some reads has asked."""
     counts = []
     for part in parts:
-        door.forget()
+        proxy.reset_counts()
         assert np.array_equal(array[part].read().result(), values[part])
-        counts.append(len(door.requests))
+        counts.append(len(proxy.requests))
     return counts
 
 
@@ -53,10 +53,10 @@ def test_what_is_there_is_used_before_others_push_it_out(stored: str, tmp_path: 
     _store(tmp_path, stored, [1 << 16], [1 << 16], values)
     one_at_a_time = {"http_request_concurrency": {"limit": 1}}
     asked = []
-    with servers.files(tmp_path) as door:
+    with servers.file_server(tmp_path) as proxy:
         for ts in SIDES:
-            array = _open(ts, door, 500_000, **one_at_a_time)
-            asked.append(_asked(array, door, (np.s_[3 << 16 :], np.s_[:]), values))
+            array = _open(ts, proxy, 500_000, **one_at_a_time)
+            asked.append(_asked(array, proxy, (np.s_[3 << 16 :], np.s_[:]), values))
     assert asked[0] == [3, 3]
     assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
 
@@ -67,15 +67,15 @@ def test_as_many_small_chunks_have_room(stored: str, tmp_path: Path) -> None:
     values = np.random.default_rng(0).integers(0, 1 << 16, 30 * 64, "u2")
     _store(tmp_path, stored, [64 * 30 if "shards" in stored else 64], [64], values)
     there = []
-    with servers.files(tmp_path) as door:
+    with servers.file_server(tmp_path) as proxy:
         for ts in SIDES:
-            array = _open(ts, door, 4_000)
+            array = _open(ts, proxy, 4_000)
             for start in range(0, len(values), 64):
                 assert array[start].read().result() == values[start]
-            door.forget()
+            proxy.reset_counts()
             starts = iter(range(len(values) - 64, -1, -64))
             there.append(0)
-            while array[next(starts)].read().result() is not None and not door.requests:
+            while array[next(starts)].read().result() is not None and not proxy.requests:
                 there[-1] += 1
     assert there[0] >= there[1] > 0
 
@@ -89,10 +89,10 @@ def test_a_shard_that_was_read_whole_is_recognised(stored: str, tmp_path: Path) 
     values = np.random.default_rng(0).integers(0, 1 << 30, (512, 1024), "i4")
     _store(tmp_path, stored, [512, 1024], [8, 1024], values)
     asked: list[list[int]] = []
-    with servers.files(tmp_path) as door:
+    with servers.file_server(tmp_path) as proxy:
         for ts in (SIDES[0], *[SIDES[1]] * 5):
-            array = _open(ts, door, 1_000_000)
-            asked.append(_asked(array, door, (np.s_[:], np.s_[0, 0], np.s_[9, 5]), values))
+            array = _open(ts, proxy, 1_000_000)
+            asked.append(_asked(array, proxy, (np.s_[:], np.s_[0, 0], np.s_[9, 5]), values))
     assert asked[0] == [1, 1, 1]
     assert sum(asked[0]) <= max(map(sum, asked[1:])), asked
 
@@ -102,11 +102,11 @@ def test_what_is_in_a_shard_stays_known_when_its_parts_go(tmp_path: Path) -> Non
     values = np.random.default_rng(0).integers(0, 1 << 16, (2, 4 << 15), "u2")
     _store(tmp_path, "shards, zstd", [1, 4 << 15], [1, 1 << 15], values)
     asked = []
-    with servers.files(tmp_path) as door:
+    with servers.file_server(tmp_path) as proxy:
         for ts in SIDES:
-            array = _open(ts, door, 100_000)
+            array = _open(ts, proxy, 100_000)
             parts = (np.s_[0, 0], np.s_[1, 0], np.s_[0, 0], np.s_[1, 1 << 15], np.s_[0, 1 << 15])
-            asked.append(_asked(array, door, parts, values))
+            asked.append(_asked(array, proxy, parts, values))
     assert asked[0] == [2, 2, 1, 1, 1]
     assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
 
@@ -117,7 +117,7 @@ PARTS = (np.s_[3, 5], np.s_[10, 5], np.s_[3, 5], np.s_[:], np.s_[:, 7], np.s_[20
 class Silent(servers.Files):
     """Nothing tells the state of a file."""
 
-    tells = ()
+    validators = ()
 
 
 @pytest.mark.parametrize("recheck", [False, "open"])
@@ -129,10 +129,10 @@ def test_a_small_shard_of_which_nothing_tells_the_state_is_read_whole(
     values = np.random.default_rng(0).integers(0, 1 << 16, (128, 64), "u2")
     _store(tmp_path, stored, [64, 64], [8, 64], values)
     asked = []
-    with servers.files(tmp_path, Silent) as door:
+    with servers.file_server(tmp_path, Silent) as proxy:
         for ts in SIDES:
-            array = _open(ts, door, 10**8, recheck)
-            asked.append(_asked(array, door, PARTS, values))
+            array = _open(ts, proxy, 10**8, recheck)
+            asked.append(_asked(array, proxy, PARTS, values))
     assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
 
 
@@ -143,10 +143,10 @@ def test_what_nothing_tells_the_state_of_is_read_again_where_it_has_to_hold_now(
     values = np.full((64, 64), 5, "u2")
     writer = _store(tmp_path, "shards", [64, 64], [8, 64], values)
     found = []
-    with servers.files(tmp_path, Silent) as door:
+    with servers.file_server(tmp_path, Silent) as proxy:
         for ts in SIDES:
             writer.write(5).result()
-            array = _open(ts, door, 10**8, recheck=True)
+            array = _open(ts, proxy, 10**8, recheck=True)
             before = int(array[3, 5].read().result())
             writer.write(6).result()
             found.append((before, int(array[3, 5].read().result())))
@@ -157,11 +157,11 @@ def test_a_limit_of_what_is_decoded_at_a_time_keeps_what_was_decoded(tmp_path: P
     values = np.random.default_rng(0).integers(0, 1 << 16, (64, 64), "u2")
     _store(tmp_path, "shards", [64, 64], [8, 64], values)
     asked = []
-    with servers.files(tmp_path) as door:
+    with servers.file_server(tmp_path) as proxy:
         for ts in SIDES:
-            array = _open(ts, door, 10**8, data_copy_concurrency={"limit": 1})
+            array = _open(ts, proxy, 10**8, data_copy_concurrency={"limit": 1})
             parts = (np.s_[3, 5], np.s_[3, 6], np.s_[:8], np.s_[9, 1:3], np.s_[15, 4])
-            asked.append(_asked(array, door, parts, values))
+            asked.append(_asked(array, proxy, parts, values))
     assert asked[0] == [2, 0, 0, 1, 0]
     assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
 
@@ -172,11 +172,11 @@ def test_a_range_of_a_key_on_a_server_is_one_request(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(value)
     spans = (slice(5, 9), slice(70_000, 70_009), slice(100, None), slice(-7, None), slice(0, None))
     asked = []
-    with servers.files(tmp_path) as door:
+    with servers.file_server(tmp_path) as proxy:
         for ts in SIDES:
-            keys = ts.KvStore.open(f"{door.url}/").result()
+            keys = ts.KvStore.open(f"{proxy.url}/").result()
             for span in spans:
-                door.forget()
+                proxy.reset_counts()
                 assert keys.read("key", byte_range=span).result().value == value[span]
-                asked.append(len(door.requests))
+                asked.append(len(proxy.requests))
     assert asked == [1] * 10
