@@ -507,7 +507,7 @@ def test_what_goes_wrong_while_it_is_looked_for_hinders_nobody(
         raise RuntimeError("no")
 
     of_s3(s3, "broken").put("a", b"x")
-    monkeypatch.setattr(buckets, "_keys", broken)
+    monkeypatch.setattr(buckets, "_get_signing_key", broken)
     store = of_s3(s3, "broken", key="other", secret="s")
     s3.reset_counts()
     assert [store.get("a") for _ in range(3)] == [b"x"] * 3
