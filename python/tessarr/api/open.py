@@ -2,15 +2,11 @@
 
 Modes are those of zarr-python and h5py:
 
-====  =========================================================================
-mode  meaning
-====  =========================================================================
-r     read only; has to exist
-r+    read and write; has to exist
-a     read and write; created if it does not exist
-w     created; what exists is deleted first, with everything below it
-w-    created; an error if it exists (also: x)
-====  =========================================================================
+====  ========================================================================= mode  meaning ====
+========================================================================= r     read only; must
+exist r+    read and write; must exist a     read and write; created if it does not exist w created;
+what exists is deleted first, with everything below it w-    created; an error if it exists (also:
+x) ====  =========================================================================
 """
 
 from __future__ import annotations

@@ -183,15 +183,15 @@ class Array(ArrayMutation):
         """
         from tessarr.metadata.from_user import read_user_metadata
 
-        opened, at = open_store(store_path, "r+")
-        meta = read_user_metadata(data, at)
+        opened, node_path = open_store(store_path, "r+")
+        meta = read_user_metadata(data, node_path)
         if not isinstance(meta, ArrayMeta):
-            raise ArgumentError(f"no metadata of an array: {data!r}", path=at)
+            raise ArgumentError(f"no metadata of an array: {data!r}", path=node_path)
         return bind_as(
             cls,
             meta,
             opened,
-            at,
+            node_path,
             read_only=False,
             write_empty_chunks=None,
             synchronizer=None,
@@ -444,8 +444,8 @@ def bind_as(
         Whether writes keep elements beyond the shape in edge chunks, which other programs may have
         appended. With a synchronizer they always do.
     present
-        What has to be in a folder as long as the array is there: its "document", or at least its
-        "folder", where it was opened by copies of the metadata. None: nothing has to be.
+        The file that must exist while the array is in use: its "document", or its "folder" if
+        consolidated metadata opened it. None: no check.
     viewed
         The array, the method and the arguments that created a view.
     """

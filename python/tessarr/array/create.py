@@ -138,7 +138,7 @@ class CreationPlan:
         overwrite: bool = False,
     ) -> None:
         """Create the array in a store and write its values; a failure leaves no array."""
-        # Data replaces all chunks that are there.
+        # Data replaces all stored chunks.
         clear = self.values is None
         flow = create.create_node(
             path, self.meta, overwrite=overwrite, clear=clear, within=within, store=store
@@ -290,8 +290,10 @@ def _as_array(source: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
     except (ValueError, TypeError, OverflowError) as error:
         if is_raised_by_value(error):
             raise
-        what = "an array" if dtype is None else f"records of {dtype}"
-        raise ArgumentError(f"cannot make {what} of data: {error}", kind="cannot_cast") from error
+        expected = "an array" if dtype is None else f"records of {dtype}"
+        raise ArgumentError(
+            f"cannot make {expected} of data: {error}", kind="cannot_cast"
+        ) from error
 
 
 def _data_fill_value(data: Any) -> Any:
@@ -344,7 +346,7 @@ def _record_type(dtype: Any) -> np.dtype[Any] | None:
     try:
         data_type = None if dtype is None else dtypes.to_data_type(dtype)
     except (ArgumentError, UnsupportedError):
-        return None  # which is told with what else is wrong
+        return None  # reported with all other problems
     return data_type.numpy if isinstance(data_type, Struct) else None
 
 

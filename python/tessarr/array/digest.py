@@ -40,7 +40,8 @@ def compute_digest(store: Store, path: str, meta: ArrayMeta, hashname: str) -> b
     stored = sorted(
         (cell, key)
         for cell, key in cells_and_keys
-        if cell is not None and all(at < count for at, count in zip(cell, grid_shape, strict=True))
+        if cell is not None
+        and all(index < count for index, count in zip(cell, grid_shape, strict=True))
     )
     names = {1: ("meta", "attrs"), 2: (".zarray", ".zattrs"), 3: ("zarr.json",)}
     keys = [(chunks, prefix_of(below) + key) for _, key in stored]

@@ -103,7 +103,7 @@ class ArrayIndexing(ArrayProperties):
             field_parts = fields.parts if fields else None
             try:
                 read = self._prepare_read(selection.axes, selection.out_axes, buffer, field_parts)
-            except Exception as error:  # noqa: BLE001 (somebody has resized the array)
+            except Exception as error:  # noqa: BLE001 (another thread may have resized the array)
                 future.set_exception(error)
             else:
                 # A read into the memory of the caller happens even if the future is dropped.

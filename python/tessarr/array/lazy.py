@@ -122,10 +122,10 @@ class LazyArray(ScalarConversion):
         return Assignable(self, "vindex")
 
     def _apply_operation(self, mode: Mode, key: Any) -> LazyArray:
-        found = read_terms(key, self.shape)
-        if mode == "default" and _is_separated(found):
+        terms_ = read_terms(key, self.shape)
+        if mode == "default" and _is_separated(terms_):
             mode = "vindex"
-        items = tuple(_to_index_space(found, self.shape))
+        items = tuple(_to_index_space(terms_, self.shape))
         return LazyArray(self._array, self._transform._indexed(items, mode).translate_to[0])
 
     def transpose(self, *axes: SupportsIndex | Iterable[SupportsIndex] | None) -> LazyArray:

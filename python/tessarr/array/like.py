@@ -142,7 +142,7 @@ def _overridden_names(
 def _zarr_format_of(a: Any) -> int:
     source = a if hasattr(a, "zarr_format") else getattr(a, "metadata", None)
     zarr_format = int(getattr(source, "zarr_format", 2))
-    return max(zarr_format, 2)  # what is of format 1 is told in the words of format 2
+    return max(zarr_format, 2)  # arrays of format 1 have metadata of format 2
 
 
 def type_of(a: Any) -> Any:

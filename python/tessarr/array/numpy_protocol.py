@@ -115,7 +115,7 @@ class NumPyProtocol(ArrayIndexing):
     # As in h5py
 
     def asstr(self, encoding: str = "utf-8", errors: str = "strict") -> Indexer:
-        """Return what reads bytes as text: ``a.asstr()[:10]``; text is read as it is.
+        """Return an indexer that reads bytes as text: ``a.asstr()[:10]``; text is not converted.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class NumPyProtocol(ArrayIndexing):
     def read_direct(
         self, dest: Any, source_sel: SelectionLike = ..., dest_sel: SelectionLike = ...
     ) -> None:
-        """Read into an array that is there, as in h5py.
+        """Read into an existing array, as in h5py.
 
         Parameters
         ----------

@@ -96,7 +96,7 @@ class Copy:
 
     @property
     def size_bytes(self) -> int:
-        """How much there is to copy, as it is in memory."""
+        """The size of the elements in memory."""
         return sum(node.size_bytes for node in self.nodes)
 
     def asdict(self) -> JSONObject:

@@ -292,7 +292,7 @@ def _missing_filter(array: Any) -> str | None:
 
 
 def wrap_dataset(array: Any) -> Any:
-    """Return a dataset of h5py as a source of a copy; an array of another library as it is."""
+    """Wrap a dataset of h5py as the source of a copy; return other arrays unchanged."""
     return Dataset(array) if _is_h5py(array) else array
 
 
@@ -383,10 +383,10 @@ class Dataset:
         except (OSError, RuntimeError, ValueError, TypeError) as error:
             name = self.source.name
             raise DataError(f"cannot read dataset {name!r} of HDF5: {error}", path=name) from error
-        wanted = self._lengths(key)
-        if values.shape == wanted:
+        expected_shape = self._lengths(key)
+        if values.shape == expected_shape:
             return values
-        full = np.full(wanted, self.source.fillvalue, values.dtype)
+        full = np.full(expected_shape, self.source.fillvalue, values.dtype)
         full[tuple(slice(length) for length in values.shape)] = values
         return full
 

@@ -426,5 +426,5 @@ def to_text(value: Any) -> Any:
 
 
 def _is_h5py(node: Any) -> bool:
-    """Tell whether an object is of h5py, or a `tessarr.copying.hdf5.Dataset`."""
+    """Return whether an object belongs to h5py, or is a `tessarr.copying.hdf5.Dataset`."""
     return type(node).__module__.partition(".")[0] == "h5py" or hasattr(node, "from_hdf5")

@@ -60,7 +60,7 @@ class CopyStep:
 
     @property
     def size_bytes(self) -> int:
-        """How much there is to copy, as it is in memory."""
+        """The size of the elements in memory."""
         if not isinstance(self.new, ArrayMeta):
             return 0
         return prod(self.new.shape) * self.new.data_type.item_bytes

@@ -124,11 +124,11 @@ def _read_trusted_copies(meta: GroupMeta, path: str, *, marked: bool) -> Flow[Co
     return Consolidated(path, nodes)
 
 
-def _parse_group_documents(path: str, own: tuple[bytes | None, ...]) -> JSONObject:
+def _parse_group_documents(path: str, documents: tuple[bytes | None, ...]) -> JSONObject:
     """Return the documents of a group of format 2 as JSON."""
     return {
         name: v2.load(document, name, what=f"metadata {join(path, name)!r}")[0]
-        for name, document in zip(DOCUMENTS[2], own, strict=True)
+        for name, document in zip(DOCUMENTS[2], documents, strict=True)
         if document is not None
     }
 
@@ -161,7 +161,7 @@ def consolidate(
     Raises
     ------
     MetadataError
-        Where a document is not JSON. One that is JSON but cannot be used is copied as it is.
+        If a document is not JSON. A document that is JSON but invalid is copied, too.
     ArgumentError
         Where there is a name, but the group is of format 3.
 

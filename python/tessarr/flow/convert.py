@@ -151,8 +151,8 @@ def _plan_step(
         parse_documents(new_contents, path),
         bare=leftover and ".zattrs" not in old_contents,
     ):
-        what = f"{marker} is there already and says something else: delete one of the two"
-        step.problems.append(Problem("", what, "no_equivalent"))
+        problem = f"{marker} is there already and says something else: delete one of the two"
+        step.problems.append(Problem("", problem, "no_equivalent"))
     if isinstance(step.old, ArrayMeta) and isinstance(step.new, ArrayMeta):
         encodings = step.old.chunk_key_encoding, step.new.chunk_key_encoding
         step.renamed = type(encodings[0]) is not type(encodings[1])
@@ -164,7 +164,7 @@ def _plan_step(
 def _is_same_metadata(
     first: ArrayMeta | GroupMeta, second: ArrayMeta | GroupMeta, *, bare: bool
 ) -> bool:
-    """Tell whether two metadata are dumped to the same documents; `bare`: but for attributes."""
+    """Return whether two metadata have the same documents; `bare`: without attributes."""
     if bare:
         first, second = replace(first, attributes={}), replace(second, attributes={})
         if isinstance(first, ArrayMeta) and isinstance(second, ArrayMeta):
@@ -247,7 +247,10 @@ def _has_documents(step: ConversionStep) -> Flow[bool]:
     """Return whether the documents of a node have been stored since they were planned."""
     prefix = prefix_of(step.path)
     stored = yield tuple(Get(prefix + name) for name in step.documents)
-    return all(content == own for content, own in zip(stored, step.documents.values(), strict=True))
+    return all(
+        content == expected
+        for content, expected in zip(stored, step.documents.values(), strict=True)
+    )
 
 
 def _store_documents(step: ConversionStep) -> Flow[None]:

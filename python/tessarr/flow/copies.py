@@ -61,7 +61,7 @@ def copies_key(path: str, zarr_format: ZarrFormat) -> str:
 
 
 def find_consolidated_groups(
-    path: str, *formats: ZarrFormat, own: bool = False
+    path: str, *formats: ZarrFormat, include_self: bool = False
 ) -> Flow[list[ConsolidatedGroup]]:
     """Return the groups above a node that have consolidated metadata.
 
@@ -75,7 +75,7 @@ def find_consolidated_groups(
         Whether the node itself may be such a group; in format 2 the copies include the group's own
         documents.
     """
-    groups, requests = _candidate_groups(path, formats, own)
+    groups, requests = _candidate_groups(path, formats, include_self)
     if not groups:
         return []
     documents = yield requests
@@ -108,13 +108,13 @@ def find_consolidated_groups_of_array(
 
 @lru_cache(512)
 def _candidate_groups(
-    path: str, formats: tuple[ZarrFormat, ...], own: bool
+    path: str, formats: tuple[ZarrFormat, ...], include_self: bool
 ) -> tuple[list[ConsolidatedGroup], tuple[Get, ...]]:
     """Return the groups that may have consolidated metadata, and the requests that show it."""
     groups: list[ConsolidatedGroup] = [
         (group, form) for group in ancestors(path) for form in formats
     ]
-    if own and 2 in formats:
+    if include_self and 2 in formats:
         groups.append((path, 2))
     return groups, tuple(Get(copies_key(*group)) for group in groups)
 

@@ -78,7 +78,7 @@ def create_node(
         raise _exists_error(path, store)
     if form == 3:
         warn_of_reserved(path, within)
-    keepers = yield from copies.find_consolidated_groups(path, form)
+    groups = yield from copies.find_consolidated_groups(path, form)
 
     def store_node() -> Flow[None]:
         gone = yield from create_ancestors(path, meta, within)
@@ -93,7 +93,7 @@ def create_node(
         if not (yield from create_documents(prefix_of(path), documents)):
             raise _exists_error(path, store)
 
-    yield from change_with_copies(keepers, path, store_node, below=True)
+    yield from change_with_copies(groups, path, store_node, below=True)
 
 
 def _delete_chunks(path: str, meta: ArrayMeta) -> Flow[None]:
@@ -135,9 +135,9 @@ def prepare_ancestors(
     normalize_path(path, meta.zarr_format)
     if meta.zarr_format == 3:
         warn_of_reserved(path, within)
-    keepers = yield from copies.find_consolidated_groups(path, meta.zarr_format)
+    groups = yield from copies.find_consolidated_groups(path, meta.zarr_format)
     yield from create_ancestors(path, meta, within)
-    return keepers
+    return groups
 
 
 def _check_occupied(path: str) -> Flow[tuple[bool, bool]]:
@@ -153,7 +153,7 @@ def is_below_deleted(path: str, within: str | None = None) -> Flow[bool]:
     Parameters
     ----------
     path
-        Of what is there.
+        The path of the node.
     within
         The path of a group that is known to exist.
     """

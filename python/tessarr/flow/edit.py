@@ -72,8 +72,10 @@ def edit_attributes(
             raise not_found_error(path, kind)
         return (yield from _edit_document(prefix + ".zattrs", path, None, apply_change, indent=4))
 
-    keepers = yield from copies.find_consolidated_groups(path, zarr_format, own=kind == "group")
-    return (yield from change_with_copies(keepers, path, edit))
+    groups = yield from copies.find_consolidated_groups(
+        path, zarr_format, include_self=kind == "group"
+    )
+    return (yield from change_with_copies(groups, path, edit))
 
 
 def read_stored_array(path: str, zarr_format: int) -> Flow[ArrayMeta]:
@@ -95,7 +97,7 @@ def edit_shape(
     path: str,
     zarr_format: ZarrFormat,
     change: Callable[[ArrayMeta], ArrayMeta],
-    keepers: list[copies.ConsolidatedGroup] | None = None,
+    groups: list[copies.ConsolidatedGroup] | None = None,
     seen: KnownDocument | None = None,
 ) -> Flow[None]:
     """Store a new shape for an array, and a new chunk grid if needed.
@@ -132,10 +134,10 @@ def edit_shape(
         cache_parsed({key.rpartition("/")[2]: new_document}, new)
         return new_document, None
 
-    if keepers is None:
-        keepers = yield from copies.find_consolidated_groups(path, zarr_format)
-    if keepers:
-        yield from change_with_copies(keepers, path, lambda: replace_document(key, make, seen=seen))
+    if groups is None:
+        groups = yield from copies.find_consolidated_groups(path, zarr_format)
+    if groups:
+        yield from change_with_copies(groups, path, lambda: replace_document(key, make, seen=seen))
     else:
         yield from replace_document(key, make, seen=seen)
 
@@ -183,9 +185,9 @@ def edit_fill_value(path: str, zarr_format: ZarrFormat, value: JSON) -> Flow[Non
     def change(document: JSONObject) -> JSONObject:
         return {**document, "fill_value": value}
 
-    keepers = yield from copies.find_consolidated_groups(path, zarr_format)
+    groups = yield from copies.find_consolidated_groups(path, zarr_format)
     yield from change_with_copies(
-        keepers, path, lambda: _edit_document(key, path, "array", change, indent=indent)
+        groups, path, lambda: _edit_document(key, path, "array", change, indent=indent)
     )
 
 
@@ -195,10 +197,10 @@ def delete_node(path: str) -> Flow[None]:
     If the store cannot do that in one step, a mark exists until the deletion is complete (see
     `tessarr.flow.deletion`).
     """
-    keepers = yield from copies.find_consolidated_groups(path, 3, 2)
+    groups = yield from copies.find_consolidated_groups(path, 3, 2)
     # A store that is full has to be cleared, also if nothing can be marked there.
     delete_all = partial(deletion.delete_all, path)
-    yield from change_with_copies(keepers, path, delete_all, below=True, mark=False)
+    yield from change_with_copies(groups, path, delete_all, below=True, mark=False)
 
 
 def _array_key(path: str, zarr_format: int) -> str:
@@ -218,7 +220,7 @@ def _edit_document(
     def make(old: bytes | None) -> tuple[bytes, JSONObject]:
         if old is None and required:
             raise not_found_error(path, required)
-        # What is kept as it is need not be JSON by the letter: attributes may hold NaN.
+        # Unchanged members need not be strict JSON: attributes may hold NaN.
         name = key.rpartition("/")[2]
         document = {} if old is None else v2.load(old, name, what=f"metadata {key!r}")[0]
         new = change(document)

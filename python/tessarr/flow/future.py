@@ -53,7 +53,9 @@ class Future(concurrent.futures.Future[T]):
         super().__init__()
         self._condition.__class__ = _Condition
         self._finish = finish
-        self._work: Callable[[], object] | None = None  # does it here, if nobody has begun it
+        self._work: Callable[[], object] | None = (
+            None  # runs the work here, if no thread has started it
+        )
         self._leave: Callable[[object], bool] | None = None  # takes it out of the queue
         self.set_running_or_notify_cancel()
 
@@ -68,7 +70,7 @@ class Future(concurrent.futures.Future[T]):
         """Set the result."""
         try:
             value = result if self._finish is None else self._finish(result)
-        except Exception as error:  # noqa: BLE001 (told to whom it may concern)
+        except Exception as error:  # noqa: BLE001 (raised by result())
             self.set_exception(error)
         else:
             super().set_result(value)
@@ -129,12 +131,12 @@ class Future(concurrent.futures.Future[T]):
     def _wait(self, timeout: float | None) -> None:
         """Wait for the end, or for some time."""
         # What tells others that it is done would be torn by a signal.
-        here = timeout is None and get_ident() != main_thread().ident
-        if here and self._work is not None and not self.done():
+        may_help = timeout is None and get_ident() != main_thread().ident
+        if may_help and self._work is not None and not self.done():
             self._work()
         if not self.done():
             ends: SimpleQueue[Any] = SimpleQueue()
-            super().add_done_callback(ends.put)  # who waits keeps the future
+            super().add_done_callback(ends.put)  # the waiting thread keeps the future
             with suppress(Empty):
                 wait_for_item(ends, None if timeout is None else max(0.0, timeout))
 

@@ -79,16 +79,16 @@ def _copy_node(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
     documents = {name for names in copies.DOCUMENTS.values() for name in names}
     # Chunks first, then what is deepest; of one node what makes it a node last.
     keys.sort(key=lambda key: (split(key)[1] in documents, -key.count("/"), _makes_node(key)))
-    own = [name for name in MARKERS[zarr_format] if name in keys]
+    node_documents = [name for name in MARKERS[zarr_format] if name in keys]
     copied = []
     # What is copied is no node yet: if this program dies, the creation of a node deletes it first.
     yield from deletion.put_mark(target)
     try:
         for key in keys:
-            if key not in own:
+            if key not in node_documents:
                 copied.append(key)
                 yield Copy(join(source, key), join(target, key))
-        yield from _copy_node_documents(source, target, own)
+        yield from _copy_node_documents(source, target, node_documents)
     except BaseException:
         for key in copied:
             yield Delete(new + key)

@@ -74,11 +74,11 @@ class StoredNode(NamedTuple):
         )
         if defects and self.zarr_format == 3:
             raise MetadataError(f"invalid {what}: {'; '.join(defects)}", path=path, key=key)
-        found = {self.name: value}
+        documents = {self.name: value}
         if self.attributes is not None:
             what = f"metadata {join(path, '.zattrs')!r}"
-            found[".zattrs"], _ = v2.load(self.attributes, ".zattrs", what=what)
-        return found
+            documents[".zattrs"], _ = v2.load(self.attributes, ".zattrs", what=what)
+        return documents
 
 
 def list_names(path: str, zarr_format: ZarrFormat) -> Flow[list[str]]:

@@ -117,7 +117,7 @@ class GroupCreation(GroupMembers):
         except NotFoundError:
             try:
                 return self.create_group(name)
-            except ExistsError:  # somebody else was faster, or it is an array
+            except ExistsError:  # another program created it, or it is an array
                 return self.get_group(name)
 
     def require_groups(self, *names: str) -> tuple[Self, ...]:
@@ -137,7 +137,8 @@ class GroupCreation(GroupMembers):
             ``attributes``, is a group. Nodes, their metadata, and documents as JSON (those of
             zarr-python, too) say what they say: nodes like these are created, without their values.
         overwrite
-            Delete what is there, with everything below it. By default that is an error.
+            Delete existing nodes, with everything below them. By default existing nodes are an
+            error.
 
         Returns
         -------
@@ -287,16 +288,17 @@ class GroupCreation(GroupMembers):
         if member is None:
             try:
                 return self.create_array(name, shape, dtype, **settings)
-            except ExistsError:  # somebody else was faster
+            except ExistsError:  # another program created it
                 member = self[name]
         if not isinstance(member, Array):
             raise open_flow.not_found_error(self._member_path(name), "array", other=True)
         from tessarr.format.chunk_shape import normalize_shape
 
-        wanted = normalize_shape(shape)
-        if member.shape != wanted:
+        expected_shape = normalize_shape(shape)
+        if member.shape != expected_shape:
             raise TypeError(
-                f"shapes do not match: array {member.name!r} has shape {member.shape}, not {wanted}"
+                f"shapes do not match: array {member.name!r} has shape {member.shape}, not "
+                f"{expected_shape}"
             )
         if dtype is not None and not _can_store(member, dtype, exact=exact):
             mismatch = "do not match exactly" if exact else "cannot be safely cast"

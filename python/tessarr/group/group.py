@@ -96,13 +96,20 @@ class Group(GroupCreation):
         meta_array: Any = None,
     ) -> None:
         mode, form = "r" if read_only else "r+", zarr_format or zarr_version
-        opened, at = locate_node(store, mode, path, form, chunk_store=chunk_store)
-        meta = run_flow(open_flow.open_group(at, zarr_format=form), opened)
-        how = {} if synchronizer is None else {"synchronizer": synchronizer}
+        resolved, node_path = locate_node(store, mode, path, form, chunk_store=chunk_store)
+        meta = run_flow(open_flow.open_group(node_path, zarr_format=form), resolved)
+        runtime_settings = {} if synchronizer is None else {"synchronizer": synchronizer}
         if not cache_attrs:
-            how["cache_metadata"] = False
+            runtime_settings["cache_metadata"] = False
         del meta_array  # arrays are read as NumPy's
-        self._initialize(meta, opened, at, read_only=read_only, copies=None, how=how)
+        self._initialize(
+            meta,
+            resolved,
+            node_path,
+            read_only=read_only,
+            copies=None,
+            runtime_settings=runtime_settings,
+        )
 
     @classmethod
     def open(
@@ -117,11 +124,11 @@ class Group(GroupCreation):
             return cls(store, zarr_format=zarr_format)
         from tessarr.flow import consolidate
 
-        opened, at = locate_node(store, "r+", None, zarr_format)
+        resolved, node_path = locate_node(store, "r+", None, zarr_format)
         name = use_consolidated if isinstance(use_consolidated, str) else None
-        flow = consolidate.find_consolidated(at, zarr_format=zarr_format, name=name)
-        meta, copies = run_flow(flow, opened)
-        return bind_node(meta, opened, at, read_only=False, copies=copies)
+        flow = consolidate.find_consolidated(node_path, zarr_format=zarr_format, name=name)
+        meta, copies = run_flow(flow, resolved)
+        return bind_node(meta, resolved, node_path, read_only=False, copies=copies)
 
     async def update_attributes_async(self, new_attributes: Mapping[str, Any]) -> Group:
         """Set several attributes at once, as `update_attributes` does, and return the group."""
@@ -153,13 +160,15 @@ class Group(GroupCreation):
         from tessarr.node.replace import replace_node
 
         form = zarr_format or current().zarr_format
-        opened, at = locate_node(
+        resolved, node_path = locate_node(
             store, "w", path, form, chunk_store=chunk_store, storage_options=storage_options
         )
         meta = GroupMeta(form, normalize_attributes(attributes))
-        if not overwrite or not replace_node(opened, at, meta):
-            run_flow(create.create_node(at, meta, overwrite=overwrite, store=opened), opened)
-        return bind_node(meta, opened, at, read_only=False)
+        if not overwrite or not replace_node(resolved, node_path, meta):
+            run_flow(
+                create.create_node(node_path, meta, overwrite=overwrite, store=resolved), resolved
+            )
+        return bind_node(meta, resolved, node_path, read_only=False)
 
     def _initialize(
         self,
@@ -169,14 +178,14 @@ class Group(GroupCreation):
         *,
         read_only: bool,
         copies: Consolidated | None,
-        how: Mapping[str, Any],
+        runtime_settings: Mapping[str, Any],
     ) -> None:
         self._meta = meta
         self._consolidated = copies
         self._store = store
         self._path = path
         self._read_only = read_only or store.read_only
-        self._runtime_settings = how
+        self._runtime_settings = runtime_settings
 
     @property
     def metadata(self) -> GroupMeta:
@@ -275,11 +284,11 @@ class Group(GroupCreation):
         root, name = self._consolidated.root, self._consolidated.name
         flow = consolidate.find_consolidated(root, zarr_format=form, name=name)
         meta, copies = run_flow(flow, self._store)
-        own = meta if root == self._path else copies.find(self._path)
-        if not isinstance(own, GroupMeta):
-            raise open_flow.not_found_error(self._path, "group", other=own is not None)
+        own_meta = meta if root == self._path else copies.find(self._path)
+        if not isinstance(own_meta, GroupMeta):
+            raise open_flow.not_found_error(self._path, "group", other=own_meta is not None)
         self._consolidated.replace_content(copies)
-        self._meta = own
+        self._meta = own_meta
 
     # Changes of what is below
 
@@ -372,14 +381,16 @@ class Group(GroupCreation):
         path: str,
         read_only: bool,
         copies: tuple[Any, ...] | None,
-        how: Mapping[str, Any],
+        runtime_settings: Mapping[str, Any],
     ) -> Group:
         from tessarr.metadata.consolidated import Consolidated
 
         meta = open_flow.parse_documents(documents, path)
         assert isinstance(meta, GroupMeta)
-        found = None if copies is None else Consolidated(*copies)
-        return bind_node(meta, store, path, read_only=read_only, copies=found, **how)
+        consolidated = None if copies is None else Consolidated(*copies)
+        return bind_node(
+            meta, store, path, read_only=read_only, copies=consolidated, **runtime_settings
+        )
 
     # What the others stand on
 
@@ -389,8 +400,10 @@ class Group(GroupCreation):
             if self._consolidated is not None and self._consolidated.covers(path)
             else None
         )
-        read_only, how = self._read_only, self._runtime_settings
-        return bind_node(meta, self._store, path, read_only=read_only, copies=copies, **how)
+        read_only, runtime_settings = self._read_only, self._runtime_settings
+        return bind_node(
+            meta, self._store, path, read_only=read_only, copies=copies, **runtime_settings
+        )
 
 
 # What a group has of a mapping is all that reading one takes.
@@ -440,13 +453,18 @@ def bind_node(
     if isinstance(meta, GroupMeta):
         group = Group.__new__(Group)
         group._initialize(
-            meta, store, path, read_only=read_only, copies=copies, how=how or _NO_SETTINGS
+            meta,
+            store,
+            path,
+            read_only=read_only,
+            copies=copies,
+            runtime_settings=how or _NO_SETTINGS,
         )
         return group
     present: Present = "document" if copies is None else "folder"
-    found = bind_array(meta, store, path, read_only=read_only, present=present, **how)
-    found._consolidated = copies
-    return found
+    array = bind_array(meta, store, path, read_only=read_only, present=present, **how)
+    array._consolidated = copies
+    return array
 
 
 set_public_module("tessarr", Group)

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Keys(KeysView[str]):
-    """The names of the members of a group: as of a dictionary, a set that shows what is there."""
+    """The names of the members of a group: a dynamic set, like the keys of a dictionary."""
 
     __slots__ = ()
 

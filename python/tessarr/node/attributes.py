@@ -96,7 +96,7 @@ class Attributes(MutableMapping[str, Any]):
         return f"Attributes({dict(self._owner.metadata.attributes)!r})"
 
     def asdict(self) -> dict[str, Any]:
-        """Return all attributes as a dictionary of its own."""
+        """Return a copy of all attributes as a dictionary."""
         return deepcopy(dict(self._owner.metadata.attributes))
 
     def put(self, attributes: Mapping[str, Any]) -> None:

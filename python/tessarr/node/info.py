@@ -98,7 +98,7 @@ class NodeInfo(Generic[Meta]):
     store
         The store in words.
     store_type, chunk_store_type, synchronizer_type
-        The names of their classes; None where there is none of its own.
+        The names of their classes; None without a separate one.
     """
 
     name: str
@@ -139,7 +139,7 @@ class NodeInfo(Generic[Meta]):
             ("chunk_store", self.chunk_store_type),
             ("synchronizer", self.synchronizer_type),
         )
-        return "; ".join(f"{what}: {kind}" for what, kind in kinds if kind is not None)
+        return "; ".join(f"{label}: {kind}" for label, kind in kinds if kind is not None)
 
     def _repr_html_(self) -> str:
         from tessarr.node import html
@@ -228,10 +228,10 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
         )
         lines = [format_array(self.name, self.meta), sizes]
         before = None
-        for what, codec in self.codec_lines():
-            label = "filters: " if what == "filter" else f"{what}: "
-            lines.append((" " * len(label) if what == before else label) + codec)
-            before = what
+        for role, codec in self.codec_lines():
+            label = "filters: " if role == "filter" else f"{role}: "
+            lines.append((" " * len(label) if role == before else label) + codec)
+            before = role
         return "\n  ".join([*lines, self.store_line()])
 
 
@@ -339,8 +339,8 @@ class GroupInfo(NodeInfo[GroupMeta]):
         count = len(self.arrays) + len(self.groups) + len(self.unreadable)
         lines = [f"Group({self.name}, {count})"]
         kinds = (("arrays", self.arrays), ("groups", self.groups), ("unreadable", self.unreadable))
-        for what, names in kinds:
+        for label, names in kinds:
             if names:
-                line = f"  {what}: {len(names)}; {', '.join(names)}"
+                line = f"  {label}: {len(names)}; {', '.join(names)}"
                 lines.append(line if len(line) <= 80 else line[:77] + "...")
         return "\n".join([*lines, f"  {self.store_line()}"])

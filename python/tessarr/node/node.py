@@ -196,7 +196,7 @@ class StorePath:
     path
         The path in it.
     opened
-        The store as it is open here.
+        The open store.
     """
 
     __slots__ = ("_opened", "path", "store")

@@ -120,7 +120,7 @@ class ThreadSynchronizer:
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        # A lock is kept as long as somebody has it.
+        # A lock exists as long as a thread refers to it.
         self._locks: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self._token = os.urandom(16).hex()
         _synchronizers[self._token] = self
@@ -177,8 +177,8 @@ class ProcessSynchronizer:
     >>> folder = tempfile.TemporaryDirectory()
     >>> synchronizer = ProcessSynchronizer(folder.name)
     >>> with synchronizer["a/0.0"]:
-    ...     print("nobody else has it")
-    nobody else has it
+    ...     print("the lock is held")
+    the lock is held
     >>> folder.cleanup()
     """
 
@@ -226,11 +226,11 @@ class ProcessSynchronizer:
 
 _DOCUMENTS: Final = frozenset((".zarray", ".zgroup", ".zattrs", "zarr.json"))
 _CHUNK_OFFSET: Final = 1 << 20
-"""Bytes from here on are keys of chunks, those before documents: who changes a document holds
-its key and then keys of chunks, which therefore must not be one and the same byte."""
+"""Bytes from here on stand for keys of chunks, those before for documents: a change of a document
+holds its key and then keys of chunks, which must not share a byte."""
 
 _MAX_LOCKS: Final = 1000
-"""The kernel walks through all locks of a file: who wants more than these locks all chunks."""
+"""The kernel walks through all locks of a file: more locks than this become one of all chunks."""
 
 
 class _Locks:

@@ -1,7 +1,7 @@
 """A slow reader and writer of Zarr arrays in plain Python and NumPy: the oracle for the engine.
 
-It reads the metadata document by itself and has codecs of its own, so that what it shares with
-the engine is the specification alone.
+It has separate readers of metadata documents and separate codecs, so that it shares only the
+specification with the engine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class KeyValues(Protocol):
         ...
 
     def delete(self, key: str, /) -> None:
-        """Remove a value, if it is there."""
+        """Delete a value, if it exists."""
         ...
 
 

@@ -338,7 +338,7 @@ _WIDER = {
 
 
 def _is_number(dtype: np.dtype[Any], kinds: str) -> bool:
-    """Tell whether a type is of NumPy's own ones, and which."""
+    """Return whether a type is a builtin NumPy type of one of these kinds."""
     return dtype.kind in kinds and dtype.num < 256
 
 

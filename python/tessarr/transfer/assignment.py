@@ -182,9 +182,9 @@ def _find_origins(value: Any) -> Iterator[Any]:
 
 
 def _is_stored_at(array: StoredArray, other: Any) -> bool:
-    own = as_tessarr_array(other)
-    if own is not None:
-        return bool(own._store == array._store and own.path == array.path)
+    tessarr_array = as_tessarr_array(other)
+    if tessarr_array is not None:
+        return bool(tessarr_array._store == array._store and tessarr_array.path == array.path)
     root = getattr(getattr(other, "store", None), "root", None)  # of zarr-python
     if root is None or not isinstance(array._store, LocalStore):
         return False

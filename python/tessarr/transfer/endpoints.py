@@ -128,8 +128,8 @@ class Source:
         """Read a region, into `buffer` if possible."""
         missing = len(self.shape) - len(self.ranges)
         bounds = [
-            (0, 1) if count != wanted else own
-            for own, (_, _, count), wanted in zip(
+            (0, 1) if count != length else bounds_
+            for bounds_, (_, _, count), length in zip(
                 region[missing:], self.ranges, self.shape[missing:], strict=True
             )
         ]

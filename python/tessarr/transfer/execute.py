@@ -169,7 +169,7 @@ class _Workers:
             while (number := self._next_number()) is not None:
                 work(number)
                 self._results.put(number)
-        except BaseException as error:  # noqa: BLE001 (raised again where the copy was asked for)
+        except BaseException as error:  # noqa: BLE001 (raised again in the calling thread)
             self._stop = True
             self._results.put(error)
         finally:
