@@ -54,9 +54,3 @@ class AsType(ItemFilter):
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> AsType:
         return replace(self, decode_dtype=self.types(spec.data_type.numpy)[0])
-
-    def encode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return items
-
-    def decode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return items

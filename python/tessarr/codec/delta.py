@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr.codec.base import register_codec
-from tessarr.codec.items import ItemFilter
-from tessarr.codec.parameters import number_type
+from tessarr.codec.items import TypedFilter
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
-    from tessarr.types import DTypeLike, ZarrFormat
+    from tessarr.types import DTypeLike
 
 __all__ = ["Delta"]
 
 
 @register_codec
 @dataclass(frozen=True, slots=True, repr=False)
-class Delta(ItemFilter):
+class Delta(TypedFilter):
     """The first item, then the differences of consecutive items.
 
     Integers wrap around. Encoding does not check that differences fit `astype`.
@@ -45,21 +44,6 @@ class Delta(ItemFilter):
     codec_id = "delta"
     dtype: DTypeLike | None = None
     astype: DTypeLike | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("dtype", "astype"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, number_type(name, value).str)
-        if self.astype is None:
-            object.__setattr__(self, "astype", self.dtype)
-
-    def types(self, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
-        decoded = dtype if self.dtype is None else np.dtype(self.dtype)
-        return decoded, decoded if self.astype is None else np.dtype(self.astype)
-
-    def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Delta:
-        return Delta(*self.types(spec.data_type.numpy))
 
     def stages(self, spec: ArraySpec) -> list[dict[str, object]] | None:
         decoded, encoded = self.types(spec.data_type.numpy)

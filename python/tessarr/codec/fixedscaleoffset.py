@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tessarr.codec.base import register_codec
-from tessarr.codec.items import ItemFilter
-from tessarr.codec.parameters import WrongParameter, check_number, number_type
+from tessarr.codec.items import TypedFilter
+from tessarr.codec.parameters import WrongParameter, check_number
 
 if TYPE_CHECKING:
-    from tessarr.codec.base import ArraySpec
-    from tessarr.types import DTypeLike, JSONObject, ZarrFormat
+    from tessarr.types import DTypeLike, JSONObject
 
 __all__ = ["FixedScaleOffset"]
-
-_KINDS = "biufc"
 
 
 @register_codec
 @dataclass(frozen=True, slots=True, repr=False)
-class FixedScaleOffset(ItemFilter):
+class FixedScaleOffset(TypedFilter):
     """Floating-point numbers as integers: ``round((x - offset) * scale)``. Loses precision.
 
     Encoding does not check that the integers fit `astype`.
@@ -46,6 +43,7 @@ class FixedScaleOffset(ItemFilter):
 
     name = "numcodecs.fixedscaleoffset"
     codec_id = "fixedscaleoffset"
+    kinds = "biufc"
     offset: float
     scale: float
     dtype: DTypeLike | None = None
@@ -58,24 +56,11 @@ class FixedScaleOffset(ItemFilter):
             raise WrongParameter(
                 "scale", self.scale, "a number that can be divided by", right_type=True
             )
-        for name in ("dtype", "astype"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, number_type(name, value, _KINDS).str)
-        if self.astype is None:
-            object.__setattr__(self, "astype", self.dtype)
+        super(FixedScaleOffset, self).__post_init__()
 
     def get_config(self) -> JSONObject:
         names = ("scale", "offset", "dtype", "astype")
         return {"id": self.codec_id, **{name: getattr(self, name) for name in names}}
-
-    def types(self, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
-        decoded = dtype if self.dtype is None else np.dtype(self.dtype)
-        return decoded, decoded if self.astype is None else np.dtype(self.astype)
-
-    def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> FixedScaleOffset:
-        decoded, encoded = self.types(spec.data_type.numpy)
-        return replace(self, dtype=decoded, astype=encoded)
 
     # The operations have the order of numcodecs, because other orders round differently.
     def encode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 
 from tessarr import dtype as dtypes
 from tessarr.codec.base import ArrayArrayCodec, deliver
 from tessarr.codec.chain import to_flat_array
+from tessarr.codec.parameters import number_type
 from tessarr.errors import DataError
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
     from tessarr.format.validation import Problems
+    from tessarr.types import DTypeLike, ZarrFormat
 
-__all__ = ["ItemFilter", "as_array", "view_items"]
+__all__ = ["ItemFilter", "TypedFilter", "as_array", "view_items"]
 
 _TYPES: Final = ("dtype", "astype")
 """The endings of the names of parameters that are types."""
@@ -36,13 +38,13 @@ class ItemFilter(ArrayArrayCodec):
     def types(self, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
         """Return the types of decoded and of encoded items, for arrays of `dtype`."""
 
-    @abstractmethod
     def encode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the encoded items."""
+        """Return the encoded items before the cast to their type; by default the same items."""
+        return items
 
-    @abstractmethod
     def decode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the decoded items."""
+        """Return the decoded items before the cast to their type; by default the same items."""
+        return items
 
     def __repr__(self) -> str:
         # The text of zarr-python 2: types by name, and one type if both are equal.
@@ -102,6 +104,32 @@ class ItemFilter(ArrayArrayCodec):
         except ValueError as error:
             message = f"{items.size} items instead of an array of shape {spec.shape}"
             raise DataError(message, kind="wrong_size", codec=self.name) from error
+
+
+class TypedFilter(ItemFilter):
+    """A filter with the parameters `dtype` and `astype`, the types of decoded and encoded items."""
+
+    __slots__ = ()
+    kinds: ClassVar[str] = "biufcmM"
+    """The NumPy kinds that the types may have."""
+    dtype: DTypeLike | None
+    astype: DTypeLike | None
+
+    def __post_init__(self) -> None:
+        for name in ("dtype", "astype"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, number_type(name, value, self.kinds).str)
+        if self.astype is None:
+            object.__setattr__(self, "astype", self.dtype)
+
+    def types(self, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
+        decoded = dtype if self.dtype is None else np.dtype(self.dtype)
+        return decoded, decoded if self.astype is None else np.dtype(self.astype)
+
+    def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Self:
+        decoded, encoded = self.types(spec.data_type.numpy)
+        return replace(self, dtype=decoded, astype=encoded)  # type: ignore[type-var]
 
 
 def as_array(data: Any) -> np.ndarray[Any, Any]:

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tessarr.codec.base import register_codec
-from tessarr.codec.items import ItemFilter
-from tessarr.codec.parameters import check_integer, number_type
+from tessarr.codec.items import TypedFilter
+from tessarr.codec.parameters import check_integer
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
     from tessarr.format.validation import Problems
-    from tessarr.types import DTypeLike, ZarrFormat
+    from tessarr.types import DTypeLike
 
 __all__ = ["Quantize"]
 
 
 @register_codec
 @dataclass(frozen=True, slots=True, repr=False)
-class Quantize(ItemFilter):
+class Quantize(TypedFilter):
     """Floating-point numbers with fewer bits, so that they compress better. Loses precision.
 
     Parameters
@@ -43,22 +43,14 @@ class Quantize(ItemFilter):
 
     name = "numcodecs.quantize"
     codec_id = "quantize"
+    kinds = "f"
     digits: int
     dtype: DTypeLike | None = None
     astype: DTypeLike | None = None
 
     def __post_init__(self) -> None:
         check_integer("digits", self.digits, -300, 300)
-        for name in ("dtype", "astype"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, number_type(name, value, "f").str)
-        if self.astype is None:
-            object.__setattr__(self, "astype", self.dtype)
-
-    def types(self, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
-        decoded = dtype if self.dtype is None else np.dtype(self.dtype)
-        return decoded, decoded if self.astype is None else np.dtype(self.astype)
+        super(Quantize, self).__post_init__()
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
         if self.types(spec.data_type.numpy)[0].kind != "f":
@@ -66,16 +58,9 @@ class Quantize(ItemFilter):
             problems.add(loc, what, "mismatch")
         super(Quantize, self).check(spec, loc, problems)
 
-    def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Quantize:
-        decoded, encoded = self.types(spec.data_type.numpy)
-        return replace(self, dtype=decoded, astype=encoded)
-
     def encode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         # The smallest power of two that keeps as many digits as the power of ten.
         exponent = math.log10(10.0**-self.digits)
         exponent = math.floor(exponent) if exponent < 0 else math.ceil(exponent)
         scale = 2.0 ** math.ceil(math.log2(10.0**-exponent))
         return np.around(scale * items) / scale
-
-    def decode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return items

@@ -21,7 +21,6 @@ from tessarr.format.validation import Problems, is_integer
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
     from tessarr.dtype import DataType
-    from tessarr.types import ZarrFormat
 
 __all__ = ["ScaleOffset"]
 
@@ -82,9 +81,6 @@ class ScaleOffset(ArrayArrayCodec):
                 self._encode_fill(spec)
             except (ArgumentError, DataError) as error:
                 problems.add(loc, f"the fill value: {error}", "mismatch")
-
-    def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> ScaleOffset:
-        return self
 
     def encoded(self, spec: ArraySpec) -> ArraySpec:
         return spec if spec.fill is None else replace(spec, fill=self._encode_fill(spec))

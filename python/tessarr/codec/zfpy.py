@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tessarr.codec.base import ArraySpec
     from tessarr.format.validation import Problems
-    from tessarr.types import BytesLike, JSONObject, ZarrFormat
+    from tessarr.types import BytesLike, JSONObject
 
 __all__ = ["ZFPY"]
 
@@ -84,9 +84,6 @@ class ZFPY(ArrayBytesCodec):
         if len(spec.shape) > MAX_AXES:
             what = f"zfp takes at most 4 axes, chunks have {len(spec.shape)}"
             problems.add(loc, what, "mismatch")
-
-    def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> ZFPY:
-        return self
 
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
         chosen = _MODES[self.mode]

@@ -185,7 +185,9 @@ class DataType(ABC):
 
     def to_json(self, zarr_format: ZarrFormat) -> JSON:
         """Return the JSON of the data type."""
-        return self.numpy.str if zarr_format == 2 else self.name
+        if zarr_format == 3:
+            return self.name
+        return self.numpy.str if self.elements is None else "|O"
 
     def is_packed(self, value: Any) -> bool:
         """Tell whether a fill value in metadata consists of bytes in the codec's byte order."""
@@ -223,8 +225,8 @@ class DataType(ABC):
         return fill
 
     def default_fill(self) -> bytes:
-        """Return the default fill value: zero."""
-        return bytes(self.item_bytes)
+        """Return the default fill value: zero, or an empty element."""
+        return bytes(self.item_bytes) if self.elements is None else b""
 
     def scalar(self, fill: bytes) -> Any:
         """Return the bytes of one item as the result of indexing, such as a NumPy scalar."""

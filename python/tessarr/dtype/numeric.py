@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
@@ -38,8 +38,23 @@ def _name(dtype: np.dtype[Any]) -> str:
     return dtype.name  # NumPy builds the name at each access
 
 
+class _Number(DataType):
+    """The base class of integers and floats."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return _name(self.numpy)
+
+    @classmethod
+    def from_v3(cls, name: str, configuration: Members) -> Self | None:
+        configuration.done()
+        return cls(np.dtype(name))
+
+
 @register
-class Integer(DataType):
+class Integer(_Number):
     r"""Integers of 1, 2, 4 or 8 bytes, with or without sign.
 
     Examples
@@ -51,15 +66,6 @@ class Integer(DataType):
     __slots__ = ()
     v3_names = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
     v2_kinds = "iu"
-
-    @property
-    def name(self) -> str:
-        return _name(self.numpy)
-
-    @classmethod
-    def from_v3(cls, name: str, configuration: Members) -> Integer | None:
-        configuration.done()
-        return cls(np.dtype(name))
 
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
@@ -86,7 +92,7 @@ class Integer(DataType):
 
 
 @register
-class Float(DataType):
+class Float(_Number):
     """IEEE 754 floats of 2, 4 or 8 bytes.
 
     Examples
@@ -98,15 +104,6 @@ class Float(DataType):
     __slots__ = ()
     v3_names = ("float16", "float32", "float64")
     v2_kinds = "f"
-
-    @property
-    def name(self) -> str:
-        return _name(self.numpy)
-
-    @classmethod
-    def from_v3(cls, name: str, configuration: Members) -> Float | None:
-        configuration.done()
-        return cls(np.dtype(name))
 
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems

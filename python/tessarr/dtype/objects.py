@@ -68,9 +68,6 @@ class Ragged(DataType):
     def refusal(self, zarr_format: ZarrFormat) -> str | None:
         return _ONLY_2 if zarr_format == 3 else None
 
-    def to_json(self, zarr_format: ZarrFormat) -> JSON:
-        return "|O" if zarr_format == 2 else self.name
-
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
     ) -> bytes | None:
@@ -96,9 +93,6 @@ class Ragged(DataType):
             message = f"an element has {array.ndim} axes, where it has to have one"
             raise ArgumentError(message, kind="shape_mismatch")
         return array.tobytes()
-
-    def default_fill(self) -> bytes:
-        return b""
 
     def scalar(self, fill: bytes) -> np.ndarray[Any, Any]:
         return np.frombuffer(fill, self.item).copy()
@@ -150,9 +144,6 @@ class Objects(DataType):
 
     def refusal(self, zarr_format: ZarrFormat) -> str | None:
         return _ONLY_2 if zarr_format == 3 else None
-
-    def to_json(self, zarr_format: ZarrFormat) -> JSON:
-        return "|O" if zarr_format == 2 else self.name
 
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems

@@ -77,9 +77,6 @@ class Text(DataType):
             return replace(self, numpy=_STRING_DTYPE())
         return replace(self, numpy=OBJECT)
 
-    def to_json(self, zarr_format: ZarrFormat) -> JSON:
-        return "|O" if zarr_format == 2 else self.name
-
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
     ) -> bytes | None:
@@ -107,9 +104,6 @@ class Text(DataType):
         if not isinstance(value, str):
             raise ValueError(f"{value!r} is not text")
         return value.encode()
-
-    def default_fill(self) -> bytes:
-        return b""
 
     def scalar(self, fill: bytes) -> str:
         return fill.decode()
@@ -149,9 +143,6 @@ class VariableBytes(DataType):
         configuration.done()
         return cls(unregistered=name != "bytes")
 
-    def to_json(self, zarr_format: ZarrFormat) -> JSON:
-        return "|O" if zarr_format == 2 else self.name
-
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
     ) -> bytes | None:
@@ -186,9 +177,6 @@ class VariableBytes(DataType):
         if not isinstance(value, bytes | bytearray | memoryview):
             raise ValueError(f"{value!r} is not bytes")
         return bytes(value)
-
-    def default_fill(self) -> bytes:
-        return b""
 
     def scalar(self, fill: bytes) -> bytes:
         return fill

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.format.node_path import DOCUMENT_NAMES
@@ -78,7 +78,26 @@ def _decode_indices(parts: list[str], rank: int) -> tuple[int, ...] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class DefaultKeys(ChunkKeyEncoding):
+class _SeparatedKeys(ChunkKeyEncoding):
+    """The base class of the encodings that the engine implements."""
+
+    separator: Separator = "/"
+
+    @classmethod
+    def from_json(cls, configuration: Members) -> Self | None:
+        separator = configuration.choice("separator", ("/", "."), cls().separator)
+        configuration.done()
+        return None if separator is None else cls("/" if separator == "/" else ".")
+
+    def to_json(self) -> JSONObject:
+        return {"name": self.name, "configuration": {"separator": self.separator}}
+
+    def description(self) -> dict[str, object]:
+        return {"kind": self.name, "separator": self.separator}
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultKeys(_SeparatedKeys):
     """``c/0/1``: the encoding "default" of format 3.
 
     Examples
@@ -92,15 +111,6 @@ class DefaultKeys(ChunkKeyEncoding):
     name = "default"
     separator: Separator = "/"
 
-    @classmethod
-    def from_json(cls, configuration: Members) -> DefaultKeys | None:
-        separator = configuration.choice("separator", ("/", "."), "/")
-        configuration.done()
-        return None if separator is None else cls("/" if separator == "/" else ".")
-
-    def to_json(self) -> JSONObject:
-        return {"name": self.name, "configuration": {"separator": self.separator}}
-
     def encode(self, cell: Sequence[int]) -> str:
         return self.separator.join(("c", *map(str, cell)))
 
@@ -108,12 +118,9 @@ class DefaultKeys(ChunkKeyEncoding):
         first, *parts = key.split(self.separator)
         return _decode_indices(parts, rank) if first == "c" else None
 
-    def description(self) -> dict[str, object]:
-        return {"kind": "default", "separator": self.separator}
-
 
 @dataclass(frozen=True, slots=True)
-class V2Keys(ChunkKeyEncoding):
+class V2Keys(_SeparatedKeys):
     """``0.1``: the encoding of format 2, and "v2" of format 3.
 
     Examples
@@ -127,15 +134,6 @@ class V2Keys(ChunkKeyEncoding):
     is_explicit: bool = field(default=True, compare=False, repr=False)
     """Whether the metadata states the separator; otherwise the store may choose it."""
 
-    @classmethod
-    def from_json(cls, configuration: Members) -> V2Keys | None:
-        separator = configuration.choice("separator", ("/", "."), ".")
-        configuration.done()
-        return None if separator is None else cls("/" if separator == "/" else ".")
-
-    def to_json(self) -> JSONObject:
-        return {"name": self.name, "configuration": {"separator": self.separator}}
-
     def encode(self, cell: Sequence[int]) -> str:
         return self.separator.join(map(str, cell)) or "0"
 
@@ -143,9 +141,6 @@ class V2Keys(ChunkKeyEncoding):
         if rank == 0:
             return () if key == "0" else None
         return _decode_indices(key.split(self.separator), rank)
-
-    def description(self) -> dict[str, object]:
-        return {"kind": "v2", "separator": self.separator}
 
 
 _encodings: Registry[type[ChunkKeyEncoding]] = Registry(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, Ty
 from tessarr.errors import ArgumentError, MetadataError, Problem, UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from tessarr.format.text_values import ScalarKind
 
@@ -57,6 +57,8 @@ class Problems:
     ----------
     strict : bool
         Whether defects are faults, as for user input.
+    defects : iterable of str
+        Defects of the document that the JSON parser found.
 
     Examples
     --------
@@ -68,10 +70,10 @@ class Problems:
 
     __slots__ = ("_extensions", "_strict", "defects", "found")
 
-    def __init__(self, *, strict: bool = False) -> None:
+    def __init__(self, *, strict: bool = False, defects: Iterable[str] = ()) -> None:
         self._strict = strict
         self.found: list[Problem] = []
-        self.defects: list[str] = []
+        self.defects = list(defects)
         self._extensions: list[str] = []
 
     def __len__(self) -> int:

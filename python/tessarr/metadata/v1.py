@@ -101,9 +101,7 @@ def parse(
     key = node_paths.join(where, ARRAY)
     what = f"metadata {key!r}"
     value, defects = json.load(document, what=what, path=where, key=key, tokens=True)
-    problems = Problems()
-    for defect in defects:
-        problems.tolerate("", defect)
+    problems = Problems(defects=defects)
     meta = None
     if not isinstance(value, dict):
         problems.add("", f"{describe(value)} is not an object", "wrong_type")
@@ -127,9 +125,7 @@ def _parse_attributes(attrs: bytes | None, where: str) -> JSONObject:
     key = node_paths.join(where, ATTRIBUTES)
     what = f"metadata {key!r}"
     value, defects = json.load(attrs, what=what, path=where, key=key, tokens=True)
-    problems = Problems()
-    for defect in defects:
-        problems.tolerate("", defect)
+    problems = Problems(defects=defects)
     if not isinstance(value, dict):
         problems.add("", f"{describe(value)} is not an object", "wrong_type")
     problems.check(what, path=where, key=key)

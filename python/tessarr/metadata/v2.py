@@ -193,9 +193,7 @@ def _open_document(
     """Return the members of a document, its name in messages, and its key."""
     key = node_paths.join(where, name)
     what = f"metadata {key!r}"
-    problems = Problems()
-    for defect in defects:
-        problems.tolerate("", defect)
+    problems = Problems(defects=defects)
     if not isinstance(value, dict):
         problems.add("", f"{describe(value)} is not an object", "wrong_type")
         problems.check(what, path=where, key=key)

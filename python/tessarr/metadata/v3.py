@@ -22,7 +22,7 @@ from tessarr.format.validation import (
 from tessarr.metadata.node import ArrayMeta, GroupMeta, check_codecs, check_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from tessarr.dtype import DataType
     from tessarr.format.chunk_grid import ChunkGrid
@@ -92,9 +92,7 @@ def read(value: Any, *, where: str, defects: Iterable[str] = ()) -> ArrayMeta | 
     """
     key = node_paths.join(where, DOCUMENT)
     what = f"metadata {key!r}"
-    problems = Problems()
-    for defect in defects:
-        problems.tolerate("", defect)
+    problems = Problems(defects=defects)
     meta = _parse_node(value, problems)
     problems.check(what, path=where, key=key)
     assert meta is not None
@@ -208,20 +206,28 @@ def _read_member(members: Members, name: str, read: Any, *args: Any) -> Any:
     return None if value is ABSENT else read(value, *args, members.at(name), members.problems)
 
 
+def _find_extension(
+    value: Any, what: str, find: Callable[[str], Any], loc: str, problems: Problems
+) -> tuple[Any, Any]:
+    """Return an extension and its class, or None and problems."""
+    extension = read_extension(value, what, loc, problems)
+    cls = None if extension is None else find(extension.name)
+    if extension is not None and cls is None:
+        kind = f"unsupported_{what.replace(' ', '_')}"
+        problems.unsupported(loc, what, extension.name, kind=kind)
+    return extension, cls
+
+
 def _parse_grid(members: Members, shape: Shape | None) -> ChunkGrid | None:
     def read(value: Any, loc: str, problems: Problems) -> ChunkGrid | None:
-        extension = read_extension(value, "chunk grid", loc, problems)
-        if extension is None:
-            return None
-        cls = grid.find_grid(extension.name)
-        if cls is None:
-            kind = "unsupported_chunk_grid"
-            problems.unsupported(loc, "chunk grid", extension.name, kind=kind)
-            return None
-        chunks = cls.from_json(extension.configuration)
+        extension, cls = _find_extension(value, "chunk grid", grid.find_grid, loc, problems)
+        chunks = None if cls is None else cls.from_json(extension.configuration)
         if chunks is None or shape is None:
             return chunks
-        return chunks.fit(shape, extension.configuration.at(cls.lengths_member), problems)
+        fitted: ChunkGrid | None = chunks.fit(
+            shape, extension.configuration.at(cls.lengths_member), problems
+        )
+        return fitted
 
     chunks: ChunkGrid | None = _read_member(members, "chunk_grid", read)
     return chunks
@@ -229,15 +235,9 @@ def _parse_grid(members: Members, shape: Shape | None) -> ChunkGrid | None:
 
 def _parse_keys(members: Members) -> ChunkKeyEncoding | None:
     def read(value: Any, loc: str, problems: Problems) -> ChunkKeyEncoding | None:
-        extension = read_extension(value, "chunk key encoding", loc, problems)
-        if extension is None:
-            return None
-        cls = chunk_key_encoding.find_key_encoding(extension.name)
-        if cls is None:
-            kind = "unsupported_chunk_key_encoding"
-            problems.unsupported(loc, "chunk key encoding", extension.name, kind=kind)
-            return None
-        return cls.from_json(extension.configuration)
+        find = chunk_key_encoding.find_key_encoding
+        extension, cls = _find_extension(value, "chunk key encoding", find, loc, problems)
+        return None if cls is None else cls.from_json(extension.configuration)
 
     encoding: ChunkKeyEncoding | None = _read_member(members, "chunk_key_encoding", read)
     return encoding

@@ -131,12 +131,6 @@ class _Cast(ItemFilter):
     def __repr__(self) -> str:
         return f"AsType(encode_dtype={self.stored.str!r}, decode_dtype={self.given.str!r})"
 
-    def encode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return items
-
-    def decode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return items
-
 
 def _to_data_type(meta: ArrayMeta, dtype: DataTypeLike) -> DataType:
     data_type = dtypes.to_data_type(dtype).in_format(meta.zarr_format)
