@@ -198,7 +198,7 @@ _LAZY_NAMES = {
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when asked for, to keep the import light.
+    # Lazy imports keep `import tessarr` fast.
     from importlib import import_module
 
     if name in _LAZY_NAMES:
@@ -216,7 +216,7 @@ def __getattr__(name: str) -> Any:
             return "0.0.0+source"  # run from a checkout, not installed
     import sys
 
-    # Python tells what may have been meant, where it knows the name and what lacks it.
+    # With `name` and `obj`, Python suggests similar names.
     raise AttributeError(
         f"module 'tessarr' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
     )

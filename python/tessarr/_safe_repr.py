@@ -1,8 +1,7 @@
-"""What users gave, as messages show it: in few words, whatever it is.
+"""Bounded, safe representations of user values for messages.
 
-`repr` is not made for that. It raises where a value is nested too deep or an integer has too many
-digits, it copies a text of any length, and what an object's own method raises would take the
-place of the error that was to be told.
+`repr` is not safe for messages. It raises an error for deeply nested values and for integers with
+too many digits, it copies text of any length, and it propagates exceptions of the value's methods.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["cut", "printable", "safe_repr"]
 
 ROOM: Final = 200
-"""How many letters of a value a message shows."""
+"""The maximum number of characters of a value in a message."""
 
 _BITS: Final = 256
 
 
 def safe_repr(value: object) -> str:
-    r"""Return a value as `repr` has it, cut where it is long, and safe to print.
+    r"""Return the `repr` of a value, truncated and safe to print.
 
     Examples
     --------
@@ -32,12 +31,12 @@ def safe_repr(value: object) -> str:
     """
     try:
         return printable(_pieces(value))
-    except RecursionError:  # there was little room left for the walk itself
+    except RecursionError:  # the stack was nearly full before the call
         return _nameless(value)
 
 
 def printable(pieces: Iterable[str]) -> str:
-    r"""Return a text as `cut` does, with what no encoding has written out.
+    r"""Return the truncated text of `pieces` with escapes for lone surrogates.
 
     Examples
     --------
@@ -48,10 +47,7 @@ def printable(pieces: Iterable[str]) -> str:
 
 
 def cut(pieces: Iterable[str]) -> str:
-    """Return a text, or what its pieces are together, or the beginning if that is too long.
-
-    No more pieces are asked for then.
-    """
+    """Join pieces up to the maximum length, without consuming further pieces."""
     text = ""
     for piece in pieces:
         text += piece
@@ -61,7 +57,7 @@ def cut(pieces: Iterable[str]) -> str:
 
 
 def _pieces(value: Any) -> Iterator[str]:
-    """Give the text bit by bit: whoever stops has not walked through the rest."""
+    """Yield the text in pieces, so the caller can stop before the end of a large value."""
     kind = type(value)
     if kind is str or kind is bytes:
         yield repr(value[: ROOM + 1])
@@ -97,7 +93,7 @@ def _between(start: str, items: list[Any] | tuple[Any, ...], end: str) -> Iterat
 def _other(value: object) -> str:
     try:
         return repr(value)
-    except Exception:  # noqa: BLE001 (whatever it is: there is an error to be told already)
+    except Exception:  # noqa: BLE001 (the original error must not be replaced)
         return _nameless(value)
 
 

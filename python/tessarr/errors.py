@@ -82,24 +82,24 @@ __all__ = [
 KINDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         # NotFoundError
-        "not_found": "a key that has to exist is absent",
-        "node_not_found": "there is neither an array nor a group at the path",
-        "array_not_found": "there is no array at the path",
-        "group_not_found": "there is no group at the path",
-        "attribute_not_found": "there is no attribute of that name",
-        "consolidated_not_found": "the group keeps no consolidated metadata",
+        "not_found": "a required key is absent",
+        "node_not_found": "the path has neither an array nor a group",
+        "array_not_found": "the path has no array",
+        "group_not_found": "the path has no group",
+        "attribute_not_found": "no attribute has this name",
+        "consolidated_not_found": "the group has no consolidated metadata",
         # ExistsError
         "exists": "a key that must not exist is present",
-        "node_exists": "there is an array or a group at the path already",
+        "node_exists": "the path already has an array or a group",
         # MetadataError (the error itself, then its problems)
         "invalid_metadata": "a metadata document breaks its specification",
         "invalid_json": "the document is not JSON",
         "missing_member": "a required member is absent",
-        "unknown_member": "a member that has to be understood is not known",
+        "unknown_member": "a member without must_understand false is unknown",
         "wrong_type": "a value has the wrong JSON type",
         "invalid_value": "a value is outside what the specification allows",
-        "mismatch": "two values that have to fit each other do not",
-        "too_large": "a size or number is beyond what is possible or allowed",
+        "mismatch": "two values do not fit each other",
+        "too_large": "a size or number exceeds its limit",
         # UnsupportedError (also problems)
         "unsupported": "valid, but not supported",
         "unsupported_format": "a format of Zarr that is not supported",
@@ -108,7 +108,7 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "unsupported_chunk_grid": "a chunk grid that is not supported",
         "unsupported_chunk_key_encoding": "a chunk key encoding that is not supported",
         "unsupported_storage_transformer": "a storage transformer that is not supported",
-        "no_equivalent": "what metadata says cannot be said in another format",
+        "no_equivalent": "metadata has no equivalent in another format",
         "missing_package": "an optional Python package is not installed",
         # SelectionError
         "invalid_selection": "the selection is malformed",
@@ -117,7 +117,7 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         # ArgumentError
         "invalid_argument": "an argument is outside what is allowed",
         "invalid_path": "the path of a node is not allowed",
-        "no_such_axis": "an axis is named that the array does not have",
+        "no_such_axis": "the array does not have the axis",
         "shape_mismatch": "the shape of a value does not fit",
         "cannot_cast": "a value cannot be converted to the data type",
         "not_json": "an attribute cannot be stored as JSON",
@@ -126,15 +126,15 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "checksum_mismatch": "a stored checksum differs from the data",
         "wrong_size": "stored bytes are too many or too few",
         # OutOfMemoryError
-        "out_of_memory": "there is no memory for an array or a chunk",
+        "out_of_memory": "the memory does not suffice for an array or a chunk",
         # StoreError
         "store_failed": "the store failed",
         "value_replaced": "a value was replaced after it was opened: open it again",
         # AccessError
         "access_denied": "the operating system denies the access",
-        "answer_lost": "a change may have been made: look before you do it again",
+        "answer_lost": "a write is ambiguous: check the stored value before you repeat it",
         # ConflictError
-        "conflict": "others changed what a change was decided on: decide again",
+        "conflict": "another writer changed a value on which a change depends: retry it",
         # ReadOnlyError
         "read_only": "the store or node is open for reading only",
         # InternalError
@@ -303,7 +303,7 @@ class ArgumentError(TessarrError, ValueError):
 
 
 class AxisError(ArgumentError, IndexError):
-    """An axis is named that the array does not have."""
+    """The array does not have the axis."""
 
     default_kind = "no_such_axis"
 

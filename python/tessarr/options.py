@@ -60,7 +60,7 @@ class Options:
         "refuse" raises an error and stores nothing. Reading them is always allowed.
     allow_pickle
         Open arrays with pickled elements (format 2). Reading a pickle can run arbitrary
-        code: allow it only if you trust everyone who can write to the store.
+        code: allow it only if you trust all writers of the store.
 
     Examples
     --------
