@@ -207,20 +207,22 @@ def _read_member(members: Members, name: str, read: Any, *args: Any) -> Any:
 
 
 def _find_extension(
-    value: Any, what: str, find: Callable[[str], Any], loc: str, problems: Problems
+    value: Any, kind: str, find: Callable[[str], Any], loc: str, problems: Problems
 ) -> tuple[Any, Any]:
     """Return an extension and its class, or None and problems."""
+    what = kind.removeprefix("unsupported_").replace("_", " ")
     extension = read_extension(value, what, loc, problems)
     cls = None if extension is None else find(extension.name)
     if extension is not None and cls is None:
-        kind = f"unsupported_{what.replace(' ', '_')}"
         problems.unsupported(loc, what, extension.name, kind=kind)
     return extension, cls
 
 
 def _parse_grid(members: Members, shape: Shape | None) -> ChunkGrid | None:
     def read(value: Any, loc: str, problems: Problems) -> ChunkGrid | None:
-        extension, cls = _find_extension(value, "chunk grid", grid.find_grid, loc, problems)
+        extension, cls = _find_extension(
+            value, "unsupported_chunk_grid", grid.find_grid, loc, problems
+        )
         chunks = None if cls is None else cls.from_json(extension.configuration)
         if chunks is None or shape is None:
             return chunks
@@ -235,8 +237,8 @@ def _parse_grid(members: Members, shape: Shape | None) -> ChunkGrid | None:
 
 def _parse_keys(members: Members) -> ChunkKeyEncoding | None:
     def read(value: Any, loc: str, problems: Problems) -> ChunkKeyEncoding | None:
-        find = chunk_key_encoding.find_key_encoding
-        extension, cls = _find_extension(value, "chunk key encoding", find, loc, problems)
+        kind, find = "unsupported_chunk_key_encoding", chunk_key_encoding.find_key_encoding
+        extension, cls = _find_extension(value, kind, find, loc, problems)
         return None if cls is None else cls.from_json(extension.configuration)
 
     encoding: ChunkKeyEncoding | None = _read_member(members, "chunk_key_encoding", read)
