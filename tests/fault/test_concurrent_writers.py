@@ -82,7 +82,7 @@ def run_two(program: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_two_processes_lose_no_partial_write(tmp_path: Path, layout: str) -> None:
+def test_partial_writes_of_two_processes_all_arrive(tmp_path: Path, layout: str) -> None:
     """500 partial writes of each of two processes into the same objects all arrive."""
     path = tmp_path / "array.zarr"
     array = tessarr.create_array(path, shape=(100, 8), dtype="int32", **LAYOUTS[layout])
@@ -105,7 +105,7 @@ def check_appended(values: list[int], writers: int, count: int) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_two_processes_lose_no_append(tmp_path: Path, zarr_format: Any) -> None:
+def test_appends_of_two_processes_all_arrive(tmp_path: Path, zarr_format: Any) -> None:
     """200 appends of each of two processes to one array all arrive, each whole."""
     path = tmp_path / "array.zarr"
     tessarr.create_array(path, shape=0, dtype="int32", chunks=7, zarr_format=zarr_format)
@@ -114,7 +114,7 @@ def test_two_processes_lose_no_append(tmp_path: Path, zarr_format: Any) -> None:
     assert not [file for file in path.rglob("*") if "__lock" in file.name]
 
 
-def test_two_processes_resize_and_append(tmp_path: Path) -> None:
+def test_resize_and_append_of_two_processes_are_consistent(tmp_path: Path) -> None:
     """What the array shows was appended after the last resize that cut it, or is fill."""
     path = tmp_path / "array.zarr"
     array = tessarr.create_array(path, data=np.ones(40, "int32"), chunks=6, fill_value=-1)

@@ -37,7 +37,7 @@ def written(path: Path, chain: str) -> tuple[tessarr.Array, Path]:
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_every_truncation_is_a_data_error(tmp_path: Path, chain: str) -> None:
+def test_truncated_chunk_raises_data_error(tmp_path: Path, chain: str) -> None:
     """A chunk cut anywhere is refused with its key and grid position."""
     array, file = written(tmp_path / "a.zarr", chain)
     whole = file.read_bytes()
@@ -50,7 +50,7 @@ def test_every_truncation_is_a_data_error(tmp_path: Path, chain: str) -> None:
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_every_extension_is_a_data_error(tmp_path: Path, chain: str) -> None:
+def test_extended_chunk_raises_data_error(tmp_path: Path, chain: str) -> None:
     """Bytes after the end of a chunk are refused (in a shard they are a gap, or move the index)."""
     array, file = written(tmp_path / "a.zarr", chain)
     whole = file.read_bytes()
@@ -82,7 +82,7 @@ def test_bit_flips_never_crash(tmp_path: Path, chain: str) -> None:
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_a_damaged_chunk_is_not_half_overwritten(tmp_path: Path, chain: str) -> None:
+def test_partial_write_of_damaged_chunk_leaves_it_unchanged(tmp_path: Path, chain: str) -> None:
     """A partial write into a chunk that cannot be decoded fails and leaves it as it is."""
     array, file = written(tmp_path / "a.zarr", chain)
     damaged = file.read_bytes()[:5]
@@ -93,7 +93,7 @@ def test_a_damaged_chunk_is_not_half_overwritten(tmp_path: Path, chain: str) -> 
     assert sorted(entry.name for entry in file.parent.iterdir()) in (["0"], ["0", "1"])
 
 
-def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_huge_chunk_file_raises_before_reading(tmp_path: Path) -> None:
     """A sparse file of 1 TiB in place of a chunk takes no memory and no time."""
     array, file = written(tmp_path / "a.zarr", "zstd")
     with file.open("r+b") as stream:
@@ -113,7 +113,7 @@ HUGE = {
 
 @pytest.mark.parametrize("chain", HUGE)
 @pytest.mark.parametrize("damage", [b"", b"x", b"garbage" * 1000])
-def test_a_chunk_that_cannot_be_so_large_takes_no_memory(chain: str, damage: bytes) -> None:
+def test_impossible_chunk_size_allocates_nothing(chain: str, damage: bytes) -> None:
     """Metadata that claim chunks of 1 TiB and a few bytes that are no such chunk: a DataError."""
     n = 1 << (30 if chain == "blosc" else 40)  # a Blosc buffer holds at most 2 GiB
     array = tessarr.create_array(None, shape=2 * n, chunks=n, dtype="u1", compressors=HUGE[chain])
@@ -125,7 +125,7 @@ def test_a_chunk_that_cannot_be_so_large_takes_no_memory(chain: str, damage: byt
 
 
 @pytest.mark.parametrize("chain", HUGE)
-def test_the_best_compression_there_is_stays_readable(chain: str) -> None:
+def test_highly_compressed_chunk_reads(chain: str) -> None:
     """A chunk of 96 MB of one value is as small as a chunk can be, and is read."""
     n = 96 << 20
     array = tessarr.create_array(None, shape=n, chunks=n, dtype="u1", compressors=HUGE[chain])
@@ -134,7 +134,7 @@ def test_the_best_compression_there_is_stays_readable(chain: str) -> None:
     assert (array[-1], int(array[::1000].min())) == (7, 7)
 
 
-def test_an_array_larger_than_memory_is_a_memory_error() -> None:
+def test_read_larger_than_memory_raises_memory_error() -> None:
     """A read that needs more than there is fails as in NumPy; a part of it works."""
     array = tessarr.create_array(None, shape=1 << 50, chunks=1 << 20, dtype="u1", fill_value=3)
     with pytest.raises(MemoryError):
@@ -143,7 +143,7 @@ def test_an_array_larger_than_memory_is_a_memory_error() -> None:
 
 
 @pytest.mark.parametrize("name", ["zarr.json", ".zarray", ".zgroup", ".zattrs"])
-def test_a_huge_document_is_refused_before_it_is_read(tmp_path: Path, name: str) -> None:
+def test_huge_document_raises_before_reading(tmp_path: Path, name: str) -> None:
     """A sparse file of 1 TiB in place of metadata takes no memory and no time."""
     tessarr.create_group(tmp_path, zarr_format=3 if name == "zarr.json" else 2)
     (tmp_path / ".zgroup").unlink(missing_ok=name == "zarr.json")
@@ -182,13 +182,13 @@ class Huge:
         return [key for key in ["zarr.json"] if key.startswith(prefix)]
 
 
-def test_a_huge_document_of_a_foreign_store_is_refused_before_it_is_read() -> None:
+def test_huge_document_of_python_store_raises_before_reading() -> None:
     """A store in Python that can tell the size is asked for that alone."""
     with pytest.raises(tessarr.errors.MetadataError, match="more than"):
         tessarr.open(Huge(), mode="r")  # type: ignore[arg-type] # it cannot be changed
 
 
-def test_how_large_documents_may_be_is_an_option() -> None:
+def test_metadata_bytes_option_limits_documents() -> None:
     """What the option allows is read; what it does not is refused, also in memory."""
     group = tessarr.create_group(None, attributes={"text": "x" * 1000})
     with tessarr.options(metadata_bytes=100), pytest.raises(tessarr.errors.MetadataError):

@@ -87,7 +87,7 @@ def synchronised(spy: Path, folder: Path, how: str, writer: str = WRITER) -> lis
     return [str(Path(name).relative_to(path)) for name in log.read_text().split()]
 
 
-def test_a_durable_write_synchronises_file_and_folder(spy: Path, tmp_path: Path) -> None:
+def test_durable_write_syncs_file_and_folder(spy: Path, tmp_path: Path) -> None:
     """First the bytes, then the name that they got, last the new folder's own name."""
     names = synchronised(spy, tmp_path, "durable")
     assert names == ["c/0.__lock", "c", "."]
@@ -105,7 +105,7 @@ def test_durable_delete_syncs_the_folder_once(spy: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("how", ["durable", "quick"])
-def test_a_context_says_whether_files_are_synchronised(spy: Path, tmp_path: Path, how: str) -> None:
+def test_context_file_io_sync_selects_durability(spy: Path, tmp_path: Path, how: str) -> None:
     """By the resource ``file_io_sync``, as TensorStore has it: true by default."""
     names = set(synchronised(spy, tmp_path, how, RESOURCE))
     assert names == ({"c/0.__lock", "c", "."} if how == "durable" else set())

@@ -92,7 +92,7 @@ def check(array: tessarr.Array, shape: tuple[int, ...], values: Any) -> None:
         assert dict(seen.attrs) == {"kept": 1}
 
 
-def test_append_that_fails(array: tessarr.Array, flaky: FlakyStore) -> None:
+def test_append_failure_leaves_the_array(array: tessarr.Array, flaky: FlakyStore) -> None:
     before = array[:]
     rows = np.full((4, 4), 7)
     for _ in failures(flaky, lambda: array.append(rows)):
@@ -104,9 +104,7 @@ def test_append_that_fails(array: tessarr.Array, flaky: FlakyStore) -> None:
     check(array, (9, 4), np.vstack([before, rows]))
 
 
-def test_append_that_fails_and_cannot_be_undone_says_so(
-    array: tessarr.Array, flaky: FlakyStore
-) -> None:
+def test_append_failure_without_undo_has_a_note(array: tessarr.Array, flaky: FlakyStore) -> None:
     before = array[:]
     flaky.forbidden = lambda _: True
     with pytest.raises(OSError, match="disk full") as caught:
@@ -115,14 +113,16 @@ def test_append_that_fails_and_cannot_be_undone_says_so(
     check(array, (5, 4), before)
 
 
-def test_growing_that_fails(array: tessarr.Array, flaky: FlakyStore) -> None:
+def test_resize_larger_failure_leaves_the_array(array: tessarr.Array, flaky: FlakyStore) -> None:
     before = array[:]
     for _ in failures(flaky, lambda: array.resize(9, 9)):
         check(array, (5, 4), before)
     assert array.shape == (9, 9)
 
 
-def test_shrinking_that_fails_at_the_shape(array: tessarr.Array, flaky: FlakyStore) -> None:
+def test_resize_smaller_failure_at_the_shape_leaves_the_array(
+    array: tessarr.Array, flaky: FlakyStore
+) -> None:
     before = array[:]
     flaky.changes_left = 0
     with pytest.raises(OSError, match="disk full"):
@@ -130,7 +130,7 @@ def test_shrinking_that_fails_at_the_shape(array: tessarr.Array, flaky: FlakySto
     check(array, (5, 4), before)
 
 
-def test_shrinking_that_fails_later_is_shrunk_everywhere(
+def test_resize_smaller_failure_after_the_shape_shrinks_the_array(
     array: tessarr.Array, flaky: FlakyStore
 ) -> None:
     before = array[:]
@@ -140,7 +140,7 @@ def test_shrinking_that_fails_later_is_shrunk_everywhere(
     check(array, (1, 1), before[:1, :1])
 
 
-def test_growing_after_shrinking_that_stopped_anywhere_shows_fill(
+def test_resize_larger_after_interrupted_shrink_reads_fill(
     array: tessarr.Array, flaky: FlakyStore, zarr_format: Any
 ) -> None:
     """At each change where a shrinking stops for ever, growing brings nothing back."""
@@ -170,7 +170,7 @@ def test_growing_after_shrinking_that_stopped_anywhere_shows_fill(
     assert changes > 3
 
 
-def test_growing_that_stopped_anywhere_leaves_the_array(
+def test_resize_larger_interrupted_leaves_the_array(
     array: tessarr.Array, flaky: FlakyStore
 ) -> None:
     """At each change where a growing over leftovers stops, what is seen is as it was."""
@@ -183,14 +183,14 @@ def test_growing_that_stopped_anywhere_leaves_the_array(
     check(array, (6, 6), expected)
 
 
-def test_attribute_edit_that_fails(array: tessarr.Array, flaky: FlakyStore) -> None:
+def test_attribute_update_failure_changes_nothing(array: tessarr.Array, flaky: FlakyStore) -> None:
     before = array[:]
     for _ in failures(flaky, lambda: array.attrs.update(a=1, b=2)):
         check(array, (5, 4), before)
     assert dict(array.attrs) == {"kept": 1, "a": 1, "b": 2}
 
 
-def test_creation_that_fails(flaky: FlakyStore, zarr_format: Any) -> None:
+def test_create_array_failure_leaves_nothing(flaky: FlakyStore, zarr_format: Any) -> None:
     def create() -> None:
         tessarr.create_array(
             flaky,
@@ -207,7 +207,7 @@ def test_creation_that_fails(flaky: FlakyStore, zarr_format: Any) -> None:
     assert tessarr.open_array(flaky, path="g/a")[:].tolist() == [0, 1, 2, 3, 4, 5]
 
 
-def test_overwriting_that_fails_in_its_values_loses_nothing(flaky: FlakyStore) -> None:
+def test_overwrite_with_invalid_values_keeps_the_old_array(flaky: FlakyStore) -> None:
     tessarr.create_array(flaky, data=[1, 2])
     with pytest.raises(ValueError, match="convert"):
         tessarr.create_array(flaky, data=["x", "y"], dtype="i4", overwrite=True)

@@ -311,7 +311,7 @@ READS: dict[str, Callable[[tessarr.Array], Any]] = {
 
 
 @pytest.mark.parametrize("read", READS)
-def test_ctrl_c_at_no_time_leaves_a_read_untold(read: str) -> None:
+def test_interrupt_at_any_time_completes_reads_for_other_threads(read: str) -> None:
     """Who reads himself is interrupted while the result is told; others are told all the same."""
     array = tessarr.create_array({}, data=np.arange(4), chunks=(2,))
     # The main thread reads itself where no other one is free; not so Tessarr's own futures.

@@ -68,7 +68,7 @@ def test_stage_that_fails_keeps_staged_values(codecs: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("codecs", [_RAW, _PACKED, _shards(2)], ids=["raw", "packed", "shards"])
-def test_ctrl_c_ends_the_wait_for_a_chunk_and_not_its_commit(codecs: list[Any]) -> None:
+def test_interrupt_of_wait_for_chunk_keeps_the_commit(codecs: list[Any]) -> None:
     """Who commits waits for the chunk that somebody else is changing; others do so afterwards."""
     store = MemoryStore()
     array = _created(store, 4, codecs)
@@ -95,7 +95,7 @@ def test_ctrl_c_ends_the_wait_for_a_chunk_and_not_its_commit(codecs: list[Any]) 
 
 
 @pytest.mark.parametrize("block", [False, True])
-def test_ctrl_c_ends_the_wait_for_a_key_and_not_its_commit(block: bool) -> None:
+def test_interrupt_of_wait_for_key_keeps_the_commit(block: bool) -> None:
     """Also where the engine makes all changes, as they are of keys in memory."""
     memory = MemoryStore()
     memory["a"] = b"1"

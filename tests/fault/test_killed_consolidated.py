@@ -24,7 +24,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("action", "zarr_format"), CASES)
-def test_change_that_is_killed_leaves_no_stale_copies(
+def test_killed_change_leaves_no_stale_copies(
     tmp_path: Path, action: str, zarr_format: Any
 ) -> None:
     """After SIGKILL at any moment readers see what is stored; the next change heals the copies."""
@@ -47,7 +47,7 @@ def test_change_that_is_killed_leaves_no_stale_copies(
         assert not list(path.rglob("*.copies*"))
 
 
-def test_edits_of_many_that_are_killed_leave_no_stale_copies(tmp_path: Path) -> None:
+def test_killed_sequence_of_edits_leaves_no_stale_copies(tmp_path: Path) -> None:
     """Several edits one after another, as a program makes them, killed somewhere among them."""
 
     def prepare(folder: Path) -> Callable[[], object]:

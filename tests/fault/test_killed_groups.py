@@ -87,9 +87,7 @@ def check_empty_when_created(root: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "zarr_format"), CASES)
-def test_delete_that_is_killed_brings_nothing_back(
-    tmp_path: Path, kind: str, zarr_format: Any
-) -> None:
+def test_killed_delete_restores_no_nodes(tmp_path: Path, kind: str, zarr_format: Any) -> None:
     """After SIGKILL at any moment the group is whole, or a new one of its name is empty."""
 
     def prepare(folder: Path) -> Callable[[], object]:
@@ -116,9 +114,7 @@ def test_delete_that_is_killed_brings_nothing_back(
 
 
 @pytest.mark.parametrize(("kind", "zarr_format"), CASES)
-def test_move_that_is_killed_leaves_a_whole_group(
-    tmp_path: Path, kind: str, zarr_format: Any
-) -> None:
+def test_killed_move_leaves_a_complete_group(tmp_path: Path, kind: str, zarr_format: Any) -> None:
     """After SIGKILL at any moment the group is whole under one name, and the other is free."""
 
     def prepare(folder: Path) -> Callable[[], object]:
@@ -143,9 +139,7 @@ def test_move_that_is_killed_leaves_a_whole_group(
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_creation_of_groups_that_is_killed_can_be_done_again(
-    tmp_path: Path, zarr_format: Any
-) -> None:
+def test_killed_hierarchy_creation_can_be_repeated(tmp_path: Path, zarr_format: Any) -> None:
     """After SIGKILL at any moment the hierarchy lists, and creating it again completes it."""
 
     def prepare(folder: Path) -> Callable[[], object]:

@@ -70,7 +70,7 @@ def state(store: Any) -> str:
 
 
 @pytest.mark.parametrize(("action", "kind", "zarr_format"), CASES)
-def test_replacement_that_is_killed_leaves_old_or_new(
+def test_killed_replacement_leaves_old_or_new_node(
     tmp_path: Path, action: str, kind: str, zarr_format: Any
 ) -> None:
     """After SIGKILL at any moment one node is there in whole; the next replacement tidies up."""
@@ -98,7 +98,7 @@ def test_replacement_that_is_killed_leaves_old_or_new(
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_save_that_is_killed_leaves_old_or_new_folder(tmp_path: Path, zarr_format: Any) -> None:
+def test_killed_save_leaves_old_or_new_folder(tmp_path: Path, zarr_format: Any) -> None:
     """The same for a whole store: the folder is exchanged for one that is built beside it."""
 
     def prepare(folder: Path) -> Callable[[], object]:

@@ -23,9 +23,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_resize_killed_while_shrinking_shows_fill_when_it_grows(
-    tmp_path: Path, layout: str
-) -> None:
+def test_killed_shrink_reads_fill_after_growth(tmp_path: Path, layout: str) -> None:
     """After SIGKILL at any moment the array is as before or shrunk; growing shows fill."""
     values = np.arange(1, 32 * 30 + 1).reshape(32, 30)
 
@@ -48,7 +46,7 @@ def test_resize_killed_while_shrinking_shows_fill_when_it_grows(
 
 
 @pytest.mark.slow
-def test_resize_killed_while_growing_leaves_old_or_new(tmp_path: Path) -> None:
+def test_killed_growth_leaves_old_or_new_shape(tmp_path: Path) -> None:
     """After SIGKILL at any moment of growing the values are as before, the rest is fill."""
     values = np.arange(1, 32 * 30 + 1).reshape(32, 30)
 
@@ -70,7 +68,7 @@ def test_resize_killed_while_growing_leaves_old_or_new(tmp_path: Path) -> None:
     assert shapes == {(32, 30), (10, 9)}
 
 
-def test_resize_killed_in_sqlite_shows_fill_when_it_grows(tmp_path: Path) -> None:
+def test_killed_shrink_in_sqlite_reads_fill_after_growth(tmp_path: Path) -> None:
     """The same in a file of SQLite."""
     values = np.arange(1, 31)
 

@@ -45,7 +45,7 @@ def opened(kind: str, path: Path, **options: Any) -> ts.TensorStore:
 
 
 @pytest.mark.parametrize("kind", ["file", "sqlite"])
-def test_keys_are_whole_after_sigkill(tmp_path: Path, kind: str) -> None:
+def test_killed_transaction_leaves_complete_keys(tmp_path: Path, kind: str) -> None:
     """Each shard is of one commit; in SQLite all are of the same."""
     path = tmp_path / "array"
     chunks = ts.ChunkLayout(read_chunk_shape=[8, 8], write_chunk_shape=[32, 32])

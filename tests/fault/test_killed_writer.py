@@ -35,7 +35,7 @@ for number in itertools.count(1):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_objects_are_whole_after_sigkill(tmp_path: Path, layout: str) -> None:
+def test_killed_writer_leaves_complete_chunks(tmp_path: Path, layout: str) -> None:
     """After SIGKILL at random moments every chunk decodes to one write's value."""
     path = tmp_path / "array.zarr"
     tessarr.create_array(path, shape=(128, 128), dtype="int64", **LAYOUTS[layout])
@@ -68,7 +68,7 @@ for number in itertools.count(array.shape[0] // 10):
 """
 
 
-def test_an_append_is_whole_or_absent_after_sigkill(tmp_path: Path) -> None:
+def test_killed_append_is_complete_or_absent(tmp_path: Path) -> None:
     """After SIGKILL at random moments the array ends with a whole append, and goes on."""
     path = tmp_path / "array.zarr"
     tessarr.create_array(path, shape=0, dtype="int64", chunks=7, fill_value=-1)

@@ -111,7 +111,7 @@ print(peak() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
-def test_a_cache_of_very_many_small_answers_is_no_larger_than_it_says(tmp_path: Path) -> None:
+def test_cache_of_absent_chunks_respects_its_limit(tmp_path: Path) -> None:
     """Of chunks that are absent nothing is held but that."""
     limit = 10_000_000
     done = subprocess.run(

@@ -179,7 +179,7 @@ def test_store_error_reaches_the_caller(request_: str, error: BaseException) -> 
     assert a[:].tolist() == [1, 1, 1, 1]
 
 
-def test_a_key_error_of_a_store_means_absent() -> None:
+def test_store_key_error_means_absent() -> None:
     """The one exception with a meaning: the chunk reads as fill."""
     flaky = Flaky()
     a = tessarr.create_array(flaky, path="g/a", shape=4, chunks=2, dtype="i4", fill_value=7)

@@ -74,7 +74,7 @@ def has_marks(items: dict[str, bytes]) -> bool:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("action", ACTIONS)
-def test_change_that_stops_anywhere_leaves_no_stale_copies(action: str, zarr_format: Any) -> None:
+def test_interrupted_change_leaves_no_stale_copies(action: str, zarr_format: Any) -> None:
     """At each change of the store where it stops, copies are right or not used; an edit heals."""
     marked = False
     for count in range(100):
@@ -163,7 +163,7 @@ def test_consolidate_during_change_of_other_program_copies_the_change(zarr_forma
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_consolidate_that_other_programs_overtake_each_time_fails(zarr_format: Any) -> None:
+def test_consolidate_with_endless_conflicts_raises(zarr_format: Any) -> None:
     """Nodes are not read without end; the copies are those that the others made."""
     store = MemoryStore()
     hierarchy(store, zarr_format)
@@ -213,7 +213,7 @@ def test_consolidate_metadata_waits_for_changes(tmp_path: Any, zarr_format: Any)
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_change_that_cannot_be_marked_leaves_no_mark(zarr_format: Any) -> None:
+def test_change_without_mark_permission_leaves_no_mark(zarr_format: Any) -> None:
     """Groups that had a mark before another one refused it lose it again."""
     store = Stopping()
     hierarchy(store, zarr_format)
@@ -234,7 +234,7 @@ def test_change_that_cannot_be_marked_leaves_no_mark(zarr_format: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_marked_copies_are_opened_by_zarr_python(tmp_path: Any, zarr_format: Any) -> None:
+def test_marked_copies_open_in_zarr_python(tmp_path: Any, zarr_format: Any) -> None:
     """zarr-python opens a group whose copies are marked."""
     zarr = pytest.importorskip("zarr", reason="zarr-python opens the marked copies")
     hierarchy(tmp_path, zarr_format)

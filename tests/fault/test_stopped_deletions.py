@@ -94,14 +94,14 @@ def check_not_back(items: dict[str, bytes], zarr_format: Any) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_delete_that_stops_anywhere_brings_nothing_back(zarr_format: Any) -> None:
+def test_interrupted_delete_restores_no_nodes(zarr_format: Any) -> None:
     """At each change where a deletion stops, new nodes of that path are empty."""
     for items in stops(zarr_format, lambda root: root.__delitem__("x")):
         check_not_back(items, zarr_format)
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_delete_of_root_that_stops_anywhere_brings_nothing_back(zarr_format: Any) -> None:
+def test_interrupted_delete_of_root_restores_no_nodes(zarr_format: Any) -> None:
     """The same where the whole store is deleted: by mode "w"."""
 
     def overwrite(root: Any) -> None:
@@ -115,7 +115,7 @@ def test_delete_of_root_that_stops_anywhere_brings_nothing_back(zarr_format: Any
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_move_that_stops_anywhere_keeps_one_whole_node(zarr_format: Any) -> None:
+def test_interrupted_move_keeps_a_complete_node(zarr_format: Any) -> None:
     """At each change where a move stops, the node is whole at one path or at both."""
     for items in stops(zarr_format, lambda root: root.move("x", "y")):
         root = open_group(items, mode="r+", zarr_format=zarr_format)
@@ -161,7 +161,7 @@ def test_create_group_over_folder_of_arrays_keeps_them() -> None:
     assert made["a"][:].tolist() == [1, 2]
 
 
-def test_create_below_deleted_group_is_not_refused() -> None:
+def test_create_below_deleted_group_succeeds() -> None:
     """An array that is left below a group whose deletion stopped is no node."""
     store = Stopping()
     root = hierarchy(store, 3)

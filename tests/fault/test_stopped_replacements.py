@@ -108,7 +108,7 @@ def prepare(store: Any, zarr_format: Any = 3) -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("action", ACTIONS)
-def test_replacement_that_stops_anywhere_leaves_old_or_new(action: str, zarr_format: Any) -> None:
+def test_interrupted_replacement_leaves_old_or_new_node(action: str, zarr_format: Any) -> None:
     """At each change of the store where a replacement stops, one node is there in whole."""
     for count in range(100):
         stopping = StoppingStore()
@@ -133,7 +133,7 @@ def test_replacement_that_stops_anywhere_leaves_old_or_new(action: str, zarr_for
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("action", ["assign", "create_array", "save", "save_array"])
-def test_replacement_by_data_that_cannot_be_read_leaves_old(
+def test_replacement_with_unreadable_data_keeps_the_old_node(
     tmp_path: Path, kind: str, action: str
 ) -> None:
     """An error while the new values are stored leaves the old array, and nothing else."""
@@ -187,7 +187,7 @@ def test_replacements_by_several_threads_come_one_after_another(tmp_path: Path, 
     assert not list(tmp_path.rglob("*__*"))
 
 
-def test_replacement_of_whole_folder_that_fails_leaves_old(tmp_path: Path) -> None:
+def test_replacement_of_folder_failure_keeps_the_old_node(tmp_path: Path) -> None:
     """The root of a folder is replaced by a folder that is built beside it."""
     path = tmp_path / "a.zarr"
     tessarr.save(path, OLD)
@@ -283,7 +283,7 @@ def test_replacement_without_exchange_deletes_first(
     assert not list(tmp_path.rglob("*__*"))
 
 
-def test_hidden_name_is_refused_for_nodes() -> None:
+def test_create_node_with_staging_name_raises() -> None:
     """No node has the name of a folder in which nodes are built."""
     with pytest.raises(ValueError, match="reserved"):
         tessarr.create_group({}, path="x.__new.__lock")
@@ -293,7 +293,7 @@ def test_hidden_name_is_refused_for_nodes() -> None:
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("kind", ["folder", "whole folder"])
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_replacement_that_no_disk_takes_leaves_old(
+def test_replacement_on_full_disk_keeps_the_old_node(
     tmp_path: Path, kind: str, zarr_format: Any
 ) -> None:
     """Where a chunk cannot be written because files may not be so large, the old array stays."""

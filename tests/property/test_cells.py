@@ -36,7 +36,7 @@ def cases(draw: st.DrawFn) -> tuple[tuple[int, ...], Any, Any, Any]:
 
 
 @given(cases())
-def test_cells_are_those_of_the_selected_elements(case: Any) -> None:
+def test_touched_cells_match_selected_elements(case: Any) -> None:
     shape, lengths, kind, key = case
     cuts = grid_from_lengths(lengths).cuts
     selection = kind(key, shape)

@@ -67,7 +67,7 @@ class Changing:
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_a_shape_that_changes(kind: str) -> None:
+def test_array_random_resizes_match_the_reference(kind: str) -> None:
     """Whatever is done, memory, store and the slow reference agree after each step."""
 
     @given(st.data())

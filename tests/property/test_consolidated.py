@@ -52,7 +52,9 @@ def act(store: Any, handle: tessarr.Group, action: str, name: str, number: int) 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @examples(60)
 @given(st.lists(st.tuples(ACTIONS, NAMES, st.integers(1, 4), st.booleans()), max_size=12))
-def test_copies_stay_in_step(zarr_format: Any, steps: list[tuple[str, str, int, bool]]) -> None:
+def test_consolidated_copies_match_random_changes(
+    zarr_format: Any, steps: list[tuple[str, str, int, bool]]
+) -> None:
     store = MemoryStore()
     tessarr.create_group(store, zarr_format=zarr_format)
     by_copies = tessarr.consolidate_metadata(store)

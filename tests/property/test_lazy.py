@@ -122,7 +122,7 @@ def test_outer_and_joint_arrays_equal_numpy(seed: int) -> None:
 
 
 @given(st.randoms(use_true_random=False), st.booleans())
-def test_outer_and_joint_arrays_are_assigned_to(draw: random.Random, outer: bool) -> None:
+def test_lazy_assignment_by_index_arrays_matches_numpy(draw: random.Random, outer: bool) -> None:
     shape = tuple(draw.choice([1, 2, 3, 5]) for _ in range(draw.randint(1, 3)))
     data = np.arange(np.prod(shape)).reshape(shape)
     array = tessarr.array(data, chunks=tuple(draw.randint(1, n) for n in shape))
@@ -176,7 +176,7 @@ def test_transpose_axes_match_numpy(drawn: tuple[int, list[Any]], form: str) -> 
     st.integers(0, 3),
     st.sampled_from([bool, int, float, complex, operator.index]),
 )
-def test_a_view_is_as_good_as_its_only_element(
+def test_lazy_view_of_one_element_converts_to_number(
     shape: tuple[int, ...], data_type: str, value: int, number: Any
 ) -> None:
     data = np.full(shape, value, data_type)

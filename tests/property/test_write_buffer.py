@@ -71,7 +71,7 @@ class Aside(Subject):
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_it_is_as_if_it_was_written_last(kind: str) -> None:
+def test_write_buffer_random_writes_match_numpy(kind: str) -> None:
     """Random writes aside and beside, read together in between, and stored in the end."""
 
     @examples(300)

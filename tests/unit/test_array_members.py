@@ -16,7 +16,7 @@ from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import MemoryStore
 
 
-def test_the_fill_value_may_be_set(zarr_format: Any) -> None:
+def test_fill_value_setter_changes_missing_elements(zarr_format: Any) -> None:
     a = tessarr.full(6, 1, chunks=2, dtype="i2", zarr_format=zarr_format)
     a[0] = 5
     a.fill_value = 9
@@ -34,7 +34,7 @@ def test_the_fill_value_may_be_set(zarr_format: Any) -> None:
         tessarr.Array(a.store, read_only=True).fill_value = 3
 
 
-def test_read_only_may_be_set(zarr_format: Any, tmp_path: Any) -> None:
+def test_read_only_setter_rejects_changes(zarr_format: Any, tmp_path: Any) -> None:
     a = tessarr.zeros(4, store=tmp_path, zarr_format=zarr_format)
     a.read_only = True
     changes: list[Any] = [
@@ -84,7 +84,7 @@ def test_digest_hashes_stored_chunks_and_documents(zarr_format: Any) -> None:
             a.digest(name)
 
 
-def test_items_are_iterated_and_each_chunk_is_read_once(zarr_format: Any) -> None:
+def test_iteration_reads_each_chunk_once(zarr_format: Any) -> None:
     data = np.arange(44).reshape(11, 4)
     made = tessarr.create_array(data=data, chunks=(3, 2), zarr_format=zarr_format)
     store = CountingStore(made.store)
@@ -110,7 +110,7 @@ def test_other_libraries_take_arrays_by_dlpack() -> None:
     assert a.__dlpack_device__() == (1, 0)
 
 
-def test_the_block_of_the_tutorial() -> None:
+def test_info_block_of_the_tutorial() -> None:
     class Mine(dict[str, bytes]):
         """A store of the user's own class."""
 
@@ -220,7 +220,7 @@ def test_updated_attributes_give_the_array_back(zarr_format: Any) -> None:
         assert b.attrs["y"] == 2
 
 
-def test_broken_metadata_is_said_by_an_array_that_does_not_cache_it() -> None:
+def test_uncached_metadata_that_is_invalid_raises() -> None:
     a = tessarr.zeros(3)
     b = tessarr.Array(a.store, cache_metadata=False)
     a.store.put("zarr.json", b"{")
@@ -228,7 +228,7 @@ def test_broken_metadata_is_said_by_an_array_that_does_not_cache_it() -> None:
         b[:]
 
 
-def test_an_array_may_be_opened_with_another_configuration(zarr_format: Any) -> None:
+def test_with_config_changes_runtime_settings(zarr_format: Any) -> None:
     a = tessarr.zeros(4, chunks=2, zarr_format=zarr_format)
     assert (a.config.write_empty_chunks, a.config.order) == (False, "C")
     b = a.with_config({"write_empty_chunks": True})
@@ -265,7 +265,7 @@ def test_read_direct_and_write_direct_match_h5py() -> None:
     "sel", [..., slice(1, 6), (slice(2, 3), slice(0, 9)), (2, slice(3, 5)), slice(0, 0)]
 )
 @pytest.mark.parametrize("chunks", [(2, 4), [[1, 5, 1], 9]])
-def test_chunks_are_iterated(sel: Any, chunks: Any) -> None:
+def test_iter_chunks_covers_the_selection(sel: Any, chunks: Any) -> None:
     """Each selected element is in one part, and each part in one chunk."""
     a = tessarr.zeros((7, 9), chunks=chunks, dtype="i4")
     for number, part in enumerate(a.iter_chunks(sel), 1):
@@ -278,14 +278,14 @@ def test_chunks_are_iterated(sel: Any, chunks: Any) -> None:
     np.testing.assert_array_equal(a[:] > 0, expected)
 
 
-def test_chunks_of_steps_are_refused() -> None:
+def test_iter_chunks_with_step_raises() -> None:
     a = tessarr.zeros((7, 9), chunks=4)
     for sel in (np.s_[::2], np.s_[::-1]):
         with pytest.raises(ArgumentError, match="step 1"):
             list(a.iter_chunks(sel))
 
 
-def test_bytes_are_read_as_text() -> None:
+def test_asstr_reads_bytes_as_text() -> None:
     words = ["żółw", "b", ""]
     for data, dtype in (([w.encode() for w in words], bytes), (words, str)):
         a = tessarr.create_array(data=data, dtype=dtype)
@@ -302,7 +302,7 @@ def test_bytes_are_read_as_text() -> None:
     assert latin[0] == b"z"
 
 
-def test_fields_have_indexers() -> None:
+def test_fields_indexer_reads_and_writes() -> None:
     data = np.array([(1, 2.5), (3, 4.5)], [("x", "i4"), ("y", "f8")])
     a = tessarr.create_array(data=data)
     assert a.fields("y")[:].tolist() == [2.5, 4.5]

@@ -45,7 +45,7 @@ def test_mapping(node: Any) -> None:
     assert repr(node.attrs) == "Attributes({'a': 1, 'deep': {'list': [1, 2]}})"
 
 
-def test_changes_are_stored(node: Any) -> None:
+def test_attribute_changes_are_stored(node: Any) -> None:
     node.attrs["b"] = "ü"
     check(node, {"a": 1, "deep": {"list": [1, 2]}, "b": "ü"})
     del node.attrs["deep"]
@@ -69,7 +69,7 @@ def test_absent_attribute(node: Any) -> None:
         del node.attrs["nope"]
 
 
-def test_numpy_values_are_converted(node: Any) -> None:
+def test_attribute_numpy_values_are_converted(node: Any) -> None:
     node.attrs.put(
         {"i": np.int64(3), "f": np.float32(0.5), "b": np.bool_(True), "a": np.arange(2), "t": (1,)}
     )

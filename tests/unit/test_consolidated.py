@@ -57,7 +57,9 @@ def look(group: tessarr.Group) -> list[Any]:
 
 @pytest.mark.covers("V2-CONS-03")
 @pytest.mark.parametrize("use", [None, True])
-def test_no_request_after_opening(consolidated: MemoryStore, zarr_format: Any, use: Any) -> None:
+def test_consolidated_group_needs_no_request_after_opening(
+    consolidated: MemoryStore, zarr_format: Any, use: Any
+) -> None:
     store = CountingStore(consolidated)
     opened = changed(store, lambda: tessarr.open_group(store, "r", use_consolidated=use))
     assert sum(opened.values()) <= (1 if zarr_format == 3 else 2 if use else 4), opened
@@ -67,7 +69,7 @@ def test_no_request_after_opening(consolidated: MemoryStore, zarr_format: Any, u
     assert [path for path, _ in group.members(None)] == PATHS
 
 
-def test_the_same_nodes_with_and_without(consolidated: MemoryStore) -> None:
+def test_consolidated_group_has_the_same_nodes(consolidated: MemoryStore) -> None:
     by_copies = tessarr.open(consolidated, "r")
     looked_up = tessarr.open(consolidated, "r", use_consolidated=False)
     assert by_copies.consolidated
@@ -83,14 +85,14 @@ def test_the_same_nodes_with_and_without(consolidated: MemoryStore) -> None:
         assert one.read_only
 
 
-def test_for_writing_members_are_looked_up(consolidated: MemoryStore) -> None:
+def test_open_group_for_writing_looks_up_members(consolidated: MemoryStore) -> None:
     group = tessarr.open_group(consolidated)
     assert not group.consolidated
     tessarr.open_group(consolidated).create_group("later")
     assert "later" in group
 
 
-def test_one_has_to_be_there(filled: MemoryStore, zarr_format: Any) -> None:
+def test_open_consolidated_without_copies_raises(filled: MemoryStore, zarr_format: Any) -> None:
     attempts: list[Any] = [
         lambda: tessarr.open_consolidated(filled),
         lambda: tessarr.open_group(filled, "r", use_consolidated=True),
@@ -131,7 +133,9 @@ EDITS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.covers("V2-CONS-04")
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.parametrize("use", [False, True])
-def test_every_edit_keeps_it_in_step(consolidated: MemoryStore, edit: str, use: bool) -> None:
+def test_edit_updates_consolidated_metadata(
+    consolidated: MemoryStore, edit: str, use: bool
+) -> None:
     """Whichever handle makes the edit, and in its own view too."""
     group = tessarr.open_group(consolidated, "r+", use_consolidated=use)
     before = consolidated.get(holder(group.zarr_format))
@@ -156,7 +160,7 @@ def test_edits_by_path_keep_all_groups_above_in_step(filled: MemoryStore) -> Non
         assert "/a/y" in group
 
 
-def test_failed_creation_leaves_no_copy(zarr_format: Any) -> None:
+def test_create_failure_leaves_no_copy(zarr_format: Any) -> None:
     class NoChunks(dict[str, bytes]):
         def __setitem__(self, key: str, value: bytes) -> None:
             if key.endswith("0"):
@@ -195,7 +199,7 @@ def test_consolidated_differences_lists_changes(
     assert list(fresh) == ["a", "b"]
 
 
-def test_a_copy_that_cannot_be_updated_is_warned_of(zarr_format: Any) -> None:
+def test_copy_that_cannot_be_updated_warns(zarr_format: Any) -> None:
     """The change stands, and readers do not use the copies; if they take no mark, it is refused."""
 
     class Full(dict[str, bytes]):
@@ -244,7 +248,7 @@ def test_pickles_keep_the_copies(consolidated: MemoryStore) -> None:
         assert [path for path, _ in again.members(None)] == [p for p, _ in one.members(None)]
 
 
-def test_members_outside_are_looked_up(consolidated: MemoryStore) -> None:
+def test_consolidated_group_looks_up_nodes_outside(consolidated: MemoryStore) -> None:
     tessarr.consolidate_metadata(consolidated, path="a")
     group = tessarr.open_consolidated(consolidated, path="a")
     assert group["/top"].shape == (2,)  # type: ignore[union-attr]
@@ -253,7 +257,7 @@ def test_members_outside_are_looked_up(consolidated: MemoryStore) -> None:
     assert group["x"] == tessarr.open(consolidated, path="a/x")
 
 
-def test_one_broken_member_does_not_hide_the_others(
+def test_consolidated_invalid_member_is_unreadable(
     consolidated: MemoryStore, zarr_format: Any
 ) -> None:
     key = holder(zarr_format)
@@ -271,7 +275,9 @@ def test_one_broken_member_does_not_hide_the_others(
 
 
 @pytest.mark.covers("V2-CONS-01", "V3-CONS-01", "V3-CONS-02")
-def test_written_as_peers_write_it(consolidated: MemoryStore, zarr_format: Any) -> None:
+def test_consolidated_document_matches_zarr_python(
+    consolidated: MemoryStore, zarr_format: Any
+) -> None:
     document = json.loads(bytes(consolidated.get(holder(zarr_format)) or b""))
     if zarr_format == 2:
         assert document["zarr_consolidated_format"] == 1
@@ -327,7 +333,7 @@ def test_v2_broken(document: bytes, reason: str) -> None:
 
 
 @pytest.mark.covers("V2-CONS-02")
-def test_v2_entries_that_are_no_documents_are_left_out() -> None:
+def test_consolidated_v2_unknown_entries_warn() -> None:
     group = {"zarr_format": 2}
     store = of_v2(**{"a__zgroup": group, "b__zmeta": {}, "../c__zgroup": group, "d__zattrs": {}})
     with pytest.warns(TessarrWarning, match="'b/.zmeta' is no document"):
@@ -354,7 +360,7 @@ def inline(**metadata: Any) -> dict[str, Any]:
 
 
 @pytest.mark.covers("V3-CONS-04")
-def test_v3_null_is_none() -> None:
+def test_consolidated_v3_null_means_absent() -> None:
     store = of_v3(None)
     assert not tessarr.open_group(store, "r").consolidated
     with pytest.raises(NotFoundError):
@@ -395,14 +401,14 @@ def test_v3_in_any_order_and_nested() -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/a", "a/", "../a", "a//b", "...", "a/zarr.json"])
-def test_v3_paths_that_are_none_are_left_out(path: str) -> None:
+def test_consolidated_v3_invalid_paths_warn(path: str) -> None:
     store = of_v3(inline(**{path: GROUP_V3, "ok": GROUP_V3}))
     with pytest.warns(TessarrWarning, match="is no path"):
         opened = tessarr.open_consolidated(store)
     assert list(opened) == ["ok"]
 
 
-def test_members_of_an_array_are_none() -> None:
+def test_consolidated_members_below_an_array_are_ignored() -> None:
     store = MemoryStore()
     tessarr.create_group(store).create_array("a", shape=1)
     document = json.loads(bytes(store.get("a/zarr.json") or b""))
@@ -410,7 +416,7 @@ def test_members_of_an_array_are_none() -> None:
     assert [path for path, _ in opened.members(None)] == ["a"]
 
 
-def test_consolidate_v3_token_outside_of_attributes_is_refused() -> None:
+def test_consolidate_v3_nan_outside_of_attributes_raises() -> None:
     """The token would make the document of the whole group unreadable to strict readers."""
     store = MemoryStore()
     array = tessarr.create_group(store).create_array(

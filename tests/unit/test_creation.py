@@ -20,7 +20,7 @@ FORMATS = pytest.mark.parametrize("zarr_format", [2, 3])
 # Names and orders of arguments
 
 
-def test_create_takes_the_order_of_zarr_python_2() -> None:
+def test_create_argument_order_matches_zarr_python_2() -> None:
     store: dict[str, bytes] = {}
     a = tessarr.create(
         (6, 4), (3, 2), "i2", Zlib(3), 7, "F", store, None, False, "a/b", None, None, True
@@ -34,7 +34,7 @@ def test_create_takes_the_order_of_zarr_python_2() -> None:
     assert again.compressors == (Blosc(),)
 
 
-def test_open_array_takes_the_order_of_zarr_python_2(tmp_path: Path) -> None:
+def test_open_array_argument_order_matches_zarr_python_2(tmp_path: Path) -> None:
     sync = None
     a = tessarr.open_array(
         tmp_path, "w", (6, 4), (3, 2), "i2", Zlib(3), 7, "F", sync, None, True, "x"
@@ -43,7 +43,7 @@ def test_open_array_takes_the_order_of_zarr_python_2(tmp_path: Path) -> None:
     assert tessarr.open_array(tmp_path, "r", path="x", chunks=(1, 1)).chunks == (3, 2)
 
 
-def test_group_takes_the_order_of_zarr_python_2() -> None:
+def test_group_argument_order_matches_zarr_python_2() -> None:
     store: dict[str, bytes] = {}
     chunks: dict[str, bytes] = {}
     tessarr.create_array(store, path="g/old", shape=1)
@@ -83,7 +83,7 @@ def test_create_contradictory_or_unknown_settings_raise(settings: Any, names: st
 
 
 @pytest.mark.parametrize("opener", [tessarr.open, tessarr.open_array, tessarr.open_group])
-def test_unknown_keywords_are_refused_where_the_node_exists(opener: Any) -> None:
+def test_open_existing_node_with_unknown_keyword_raises(opener: Any) -> None:
     store: dict[str, bytes] = {}
     if opener is tessarr.open_group:
         tessarr.create_group(store)
@@ -99,7 +99,7 @@ def test_create_array_shape_as_store_raises(shape: Any) -> None:
         tessarr.create_array(shape)
 
 
-def test_open_without_a_shape_makes_no_group_of_an_array() -> None:
+def test_open_with_array_settings_without_shape_raises() -> None:
     store: dict[str, bytes] = {}
     with pytest.raises(TypeError, match="shape"):
         tessarr.open(store, "w", dtype="i4")
@@ -129,7 +129,7 @@ def test_names_of_compression(compression: Any, options: Any, in_2: Any, in_3: A
         assert a.compressors == (() if codec is None else (codec,))
 
 
-def test_compressions_that_there_are_not() -> None:
+def test_create_unknown_compression_raises() -> None:
     for name in ("lzf", "szip", "nothing"):
         with pytest.raises(UnsupportedError, match=name):
             tessarr.zeros(4, compression=name)
@@ -171,7 +171,7 @@ def test_config_of_zarr_python() -> None:
         tessarr.zeros(2, config={"read_missing": False})
 
 
-def test_settings_that_have_to_be_as_they_are() -> None:
+def test_create_meta_array_must_be_numpy() -> None:
     assert tessarr.zeros(2, meta_array=np.empty(())).shape == (2,)
     with pytest.raises(UnsupportedError, match="meta_array"):
         tessarr.zeros(2, meta_array=object())
@@ -186,7 +186,7 @@ def test_create_array_docstring_lists_every_setting() -> None:
 # Data
 
 
-def test_chunks_may_be_in_another_store() -> None:
+def test_create_array_with_chunk_store() -> None:
     documents: dict[str, bytes] = {}
     chunks: dict[str, bytes] = {}
     a = tessarr.array([1, 2, 3], store=documents, path="a", chunk_store=chunks, chunks=2)
@@ -202,19 +202,19 @@ def test_chunks_may_be_in_another_store() -> None:
         assert list(opened[:]) == [1, 2, 3]  # type: ignore[index]
 
 
-def test_data_may_be_left_unwritten() -> None:
+def test_create_array_without_write_data_stores_no_chunks() -> None:
     a = tessarr.create_array(data=[1, 2, 3], write_data=False)
     assert (a.shape, a.dtype, list(a)) == ((3,), np.dtype(int), [0, 0, 0])
 
 
-def test_a_new_array_may_be_read_only() -> None:
+def test_create_array_read_only_is_read_only() -> None:
     a = tessarr.array([1, 2, 3], read_only=True)
     assert a.read_only
     assert list(a) == [1, 2, 3]
     assert tessarr.zeros(3, read_only=True).read_only
 
 
-def test_array_takes_chunks_of_its_data() -> None:
+def test_array_function_takes_chunks_of_data() -> None:
     a = tessarr.array(np.arange(12).reshape(4, 3), chunks=(2, 3))
     assert tessarr.array(a).chunks == (2, 3)
     assert tessarr.array(a, chunks=(4, 1)).chunks == (4, 1)
@@ -243,7 +243,7 @@ class Lazy:
         raise AssertionError("read whole")
 
 
-def test_data_that_is_not_in_memory_is_read_part_by_part() -> None:
+def test_create_array_from_lazy_data_reads_parts() -> None:
     lazy = Lazy(np.arange(4_000_000).reshape(2000, 2000))
     with tessarr.options(copy_bytes=1 << 22):
         a = tessarr.create_array(data=lazy, chunks=(100, 2000))
@@ -325,7 +325,7 @@ def test_like_a_sharded_array_with_names() -> None:
     assert (d.shards, d.dimension_names) == (None, None)
 
 
-def test_text_is_like_text_in_the_other_format() -> None:
+def test_zeros_like_of_text_in_other_format() -> None:
     for source, goal in ((2, 3), (3, 2)):
         a = tessarr.array(["a", "bc"], dtype=str, zarr_format=source)
         b = tessarr.zeros_like(a, zarr_format=goal)
@@ -360,7 +360,7 @@ def test_from_array_keeps_everything(zarr_format: Any) -> None:
 # Defaults
 
 
-def test_the_default_compressor_can_be_set() -> None:
+def test_default_compressor_setter_applies() -> None:
     from tessarr import storage
 
     assert storage.default_compressor == Blosc()

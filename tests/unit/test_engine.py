@@ -58,7 +58,7 @@ def handle(*, read_only: bool = False, **changes: object) -> ArrayBase:
         {"grid": (1 << 62, 4)},
     ],
 )
-def test_descriptions_that_do_not_fit_memory_are_refused(changes: dict[str, object]) -> None:
+def test_engine_read_with_wrong_item_size_raises(changes: dict[str, object]) -> None:
     """Items are as large as the description says, and hold no references."""
     with pytest.raises(tessarr.errors.ArgumentError):
         describe(**changes)
@@ -80,7 +80,7 @@ ROWS, ROW = (0, 1, 4), (0, 1, 1)
         ((ROWS, ROWS), (0,), (4, 4)),
     ],
 )
-def test_axes_that_leave_the_buffer_are_refused(
+def test_engine_read_with_invalid_out_axes_raises(
     axes: Any, out_axes: Any, shape: tuple[int, ...]
 ) -> None:
     """Each axis of the buffer is one of the selection's, or that of all joint ones."""
@@ -90,7 +90,7 @@ def test_axes_that_leave_the_buffer_are_refused(
         handle()._write(axes, out_axes, np.zeros(shape, "int32"))
 
 
-def test_a_buffer_that_overlaps_itself_is_not_read_into() -> None:
+def test_engine_read_into_overlapping_buffer_raises() -> None:
     """Workers fill the places of the buffer at the same time; only values may share them."""
     array = handle()
     for strides in [(0, 4), (4, 4), (8, 4), (-4, 4)]:
@@ -102,7 +102,7 @@ def test_a_buffer_that_overlaps_itself_is_not_read_into() -> None:
         array._read((ROWS, ROWS), (0, 1), apart)
 
 
-def test_a_handle_for_reading_refuses_every_write() -> None:
+def test_engine_read_only_handle_rejects_writes() -> None:
     """Also where nothing above the binding has looked."""
     array, value = handle(read_only=True), np.zeros((4, 4), "int32")
     with pytest.raises(tessarr.errors.ReadOnlyError):
@@ -157,14 +157,14 @@ def test_read_in_reference_cycle_is_collected(order: list[int]) -> None:
 
 
 @pytest.mark.parametrize("key", [slice(0, None, 1 << 62), slice(None, None, -(1 << 62))])
-def test_steps_that_are_never_taken_may_be_any(key: slice) -> None:
+def test_engine_step_of_single_index_is_ignored(key: slice) -> None:
     """Where one index is left, its step does not count."""
     array = tessarr.create_array(None, shape=(5,), chunks=(2,), dtype="i4", fill_value=3)
     array[key] = 7
     assert array[key].tolist() == [7]
 
 
-def test_a_chunk_that_memory_cannot_hold_is_a_memory_error() -> None:
+def test_engine_chunk_larger_than_memory_raises_memory_error() -> None:
     """The size of a chunk comes from the metadata; the process goes on."""
     chain = {**CHAIN, "bytes_bytes": [{"name": "crc32c", "at_start": False}]}
     array = handle(grid=(1 << 29, 1 << 29), chain=chain)
@@ -184,7 +184,7 @@ class Refusing:
         raise tessarr.errors.DataError("no", kind="checksum_mismatch")
 
 
-def test_damage_has_a_kind(tmp_path: Path) -> None:
+def test_data_errors_have_kinds(tmp_path: Path) -> None:
     """Checksums and sizes are told apart from other damage, codecs of Python's included."""
     checked: Any = codecs.Crc32c()
     array = tessarr.create_array(

@@ -88,7 +88,7 @@ def test_cancelled_read_and_write_do_no_work(store: Gated) -> None:
     assert not any(key in store.calls for key in ("c/2", "c/3"))
 
 
-def test_cancelled_future_frees_its_buffer_at_once(store: Gated) -> None:
+def test_cancelled_future_frees_its_buffer(store: Gated) -> None:
     """The memory of the result goes while other work is still under way."""
     array = tessarr.open_array(store)
     running = busy(array)
@@ -120,7 +120,7 @@ def test_cancelled_future_wakes_waiting_threads(store: Gated) -> None:
     running[0].result()
 
 
-def test_cancelled_task_takes_its_read_out_of_the_queue(store: Gated) -> None:
+def test_cancelled_task_cancels_its_read(store: Gated) -> None:
     """A coroutine that is cancelled while it waits leaves no work."""
     array = tessarr.open_array(store)
     running = busy(array)
@@ -185,7 +185,7 @@ def test_dropped_reads_in_a_cycle_do_no_work(store: Gated) -> None:
     assert store.calls == ["c/0"]
 
 
-def test_dropped_read_that_runs_is_finished(store: Gated) -> None:
+def test_dropped_running_read_completes(store: Gated) -> None:
     """A read under way goes on without its future, and the next one is read."""
     array = tessarr.open_array(store)
     busy(array).clear()
@@ -196,7 +196,7 @@ def test_dropped_read_that_runs_is_finished(store: Gated) -> None:
     assert store.calls == ["c/0", "c/7"]
 
 
-def test_dropped_read_with_callback_is_read(store: Gated) -> None:
+def test_dropped_read_with_callback_completes(store: Gated) -> None:
     """Callbacks keep the future alive until they are called, and no longer."""
     array = tessarr.open_array(store)
     running = busy(array)
@@ -216,7 +216,7 @@ def test_dropped_read_with_callback_is_read(store: Gated) -> None:
     assert [ref() for ref in alive] == [None, None]
 
 
-def test_dropped_read_into_memory_of_the_user_is_read(store: Gated) -> None:
+def test_dropped_read_into_out_completes(store: Gated) -> None:
     """It has an effect beyond its result."""
     array = tessarr.open_array(store)
     running = busy(array)
@@ -229,7 +229,7 @@ def test_dropped_read_into_memory_of_the_user_is_read(store: Gated) -> None:
     assert out.tolist() == [2, 3]
 
 
-def test_awaited_read_of_no_reference_is_read(store: Gated) -> None:
+def test_awaited_read_without_reference_completes(store: Gated) -> None:
     """`await`, `asyncio.gather` and `asyncio.wrap_future` keep what they wait for."""
     array = tessarr.open_array(store)
     running = busy(array)
@@ -262,7 +262,7 @@ def test_dropped_future_after_timeout_does_no_work(store: Gated) -> None:
     assert store.calls == ["c/0", "c/7"]
 
 
-def test_dropped_write_is_written(store: Gated) -> None:
+def test_dropped_write_completes(store: Gated) -> None:
     """A future without references does its work all the same."""
     array = tessarr.open_array(store, mode="r+")
     running = busy(array)

@@ -31,7 +31,7 @@ def group(store: Any, zarr_format: Any) -> tessarr.Group:
     return group
 
 
-def test_it_is_a_mapping(group: tessarr.Group) -> None:
+def test_group_is_a_mapping(group: tessarr.Group) -> None:
     assert list(group) == list(group.keys()) == ["empty", "foo", "quux"]
     assert len(group) == len(group.keys()) == len(group.items()) == 3
     assert isinstance(group, Mapping)
@@ -81,7 +81,7 @@ def test_absent_member(group: tessarr.Group) -> None:
 
 
 @pytest.mark.parametrize("name", ["a/../b", "..", "a\0b"])
-def test_names_that_lead_astray(group: tessarr.Group, name: str) -> None:
+def test_group_invalid_names_raise(group: tessarr.Group, name: str) -> None:
     with pytest.raises(ArgumentError):
         group.create_group(name)
     with pytest.raises(ArgumentError):
@@ -142,7 +142,7 @@ def test_requiring(group: tessarr.Group) -> None:
         group.require_array("foo", shape=1)
 
 
-def test_new_members_have_the_groups_format(group: tessarr.Group) -> None:
+def test_new_members_have_the_format_of_the_group(group: tessarr.Group) -> None:
     assert group["foo/bar/baz"].zarr_format == group.zarr_format
     with pytest.raises(ArgumentError):
         group.create_array("x", shape=1, zarr_format=5 - group.zarr_format)
@@ -185,7 +185,7 @@ def test_reading_only(group: tessarr.Group, store: Any) -> None:
     assert all(node.read_only for _, node in only.members(None))
 
 
-def test_any_mapping_is_a_store() -> None:
+def test_group_in_a_mapping() -> None:
     items: dict[str, bytes] = {}
     g = tessarr.open_group(items)
     g.create_array("a", shape=4, dtype="u1", chunks=2)[:] = [1, 2, 3, 4]
@@ -194,7 +194,7 @@ def test_any_mapping_is_a_store() -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_a_broken_member_is_seen_and_can_be_deleted(zarr_format: Any) -> None:
+def test_invalid_member_is_listed_and_can_be_deleted(zarr_format: Any) -> None:
     store = MemoryStore()
     group = tessarr.create_group(store, zarr_format=zarr_format)
     store.put("bad/zarr.json" if zarr_format == 3 else "bad/.zarray", b"{")
@@ -208,7 +208,7 @@ def test_a_broken_member_is_seen_and_can_be_deleted(zarr_format: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [str, "string", bytes, np.dtypes.StringDType(), "int4", "M8[s]"])
-def test_an_array_of_any_type_can_be_required_twice(dtype):
+def test_require_array_twice_returns_the_array(dtype):
     root = tessarr.create_group(None)
     made = root.require_array("a", shape=3, dtype=dtype)
     assert root.require_array("a", shape=3, dtype=dtype, exact=True).dtype == made.dtype
@@ -285,7 +285,7 @@ def test_missing_group_error_names_some_of_many_nodes_below(tmp_path: Path) -> N
         tessarr.open_group(tmp_path / "a00", "r", zarr_format=2)
 
 
-def test_missing_node_error_of_a_store_that_cannot_list() -> None:
+def test_missing_node_error_without_listing_has_no_hint() -> None:
     """The hint is no reason for another error."""
 
     class Far(dict[str, bytes]):

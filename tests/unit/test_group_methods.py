@@ -58,7 +58,7 @@ def test_chunks_in_another_store(zarr_format: Any) -> None:
     assert all(key.startswith("c/b/") for key in chunks)
 
 
-def test_a_synchronizer_goes_to_all_below(store: Any) -> None:
+def test_group_synchronizer_applies_to_members(store: Any) -> None:
     guard = tessarr.ThreadSynchronizer()
     tessarr.create_group(store).create_group("a").zeros("b", shape=2)
     for group in (
@@ -164,7 +164,7 @@ def test_arrays_like_others(root: tessarr.Group) -> None:
     assert root.zeros_like("other", other).zarr_format == root.zarr_format
 
 
-def test_an_assigned_array_is_copied_with_all_that_it_says(root: tessarr.Group) -> None:
+def test_setitem_copies_array_with_settings(root: tessarr.Group) -> None:
     source = root.create_array(
         "source", data=["a", "bc", ""], dtype=str, chunks=2, attributes={"k": 1}
     )
@@ -194,13 +194,13 @@ def test_assignment(root: tessarr.Group) -> None:
 
 
 @pytest.mark.parametrize("target", ["foo/bar/baz", "foo/bar", "foo", "foo/bar/baz/"])
-def test_an_array_stored_over_itself_is_not_lost(root: tessarr.Group, target: str) -> None:
+def test_setitem_of_array_onto_itself_keeps_values(root: tessarr.Group, target: str) -> None:
     """Nor one that is stored over a group above it."""
     root[target] = root["foo/bar/baz"]
     np.testing.assert_array_equal(root.get_array(target)[:], np.arange(6).reshape(2, 3))
 
 
-def test_a_group_does_not_replace_itself(root: tessarr.Group) -> None:
+def test_create_group_in_place_of_itself_raises(root: tessarr.Group) -> None:
     before = stored(root)
     foo = root.get_group("foo")
     changes: list[Any] = [
@@ -239,7 +239,7 @@ def test_constructors_of_zarr_python_3(store: Any, zarr_format: Any) -> None:
         tessarr.Group.open({}, zarr_format=zarr_format)
 
 
-def test_get_as_h5py_has_it(root: tessarr.Group) -> None:
+def test_get_with_getclass_matches_h5py(root: tessarr.Group) -> None:
     assert root.get("quux", getclass=True) is tessarr.Array
     assert root.get("foo", getclass=True) is tessarr.Group
     assert root.get("nope", getclass=True) is None
@@ -289,7 +289,7 @@ class Closing(dict[str, bytes]):
         self.closed = True
 
 
-def test_the_store_is_closed_at_the_end() -> None:
+def test_with_statement_closes_the_store() -> None:
     store = Closing()
     with tessarr.open_group(store):
         assert not store.closed
@@ -358,7 +358,7 @@ def test_move_onto_leftover_chunks_raises(root: tessarr.Group) -> None:
     assert "quux" in root
 
 
-def test_a_move_that_fails_changes_nothing(zarr_format: Any) -> None:
+def test_move_failure_changes_nothing(zarr_format: Any) -> None:
     items = Failing()
     root = tessarr.create_group(items, zarr_format=zarr_format)
     root.create_group("foo").array("a", np.arange(8), chunks=2)
@@ -422,7 +422,7 @@ def test_members_looked_up_in_spite_of_consolidated_metadata(store: Any) -> None
     assert [name for name, _ in found] == ["b"]
 
 
-def test_pickling_keeps_how_it_is_open(tmp_path: Path) -> None:
+def test_pickled_group_keeps_runtime_settings(tmp_path: Path) -> None:
     group = tessarr.create_group(LocalStore(tmp_path))
     only = pickle.loads(pickle.dumps(tessarr.Group(group.store, read_only=True)))
     assert only == group
@@ -448,7 +448,7 @@ def test_notebooks_show_the_members_of_a_group(root: tessarr.Group) -> None:
     assert "bar" not in html
 
 
-def test_large_trees_are_cut(root: tessarr.Group) -> None:
+def test_tree_with_max_nodes_is_truncated(root: tessarr.Group) -> None:
     drawing = root.tree(max_nodes=2)
     assert str(drawing) == ("/\n├── foo\n│   └── bar\n… and 2 more: tree(max_nodes=None) shows all")
     html = drawing._repr_html_()

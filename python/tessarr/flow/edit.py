@@ -109,7 +109,7 @@ def edit_shape(
     change
         Receives the stored metadata and returns it with another shape and grid. It may be called
         again after a conflict.
-    keepers
+    groups
         The groups above with consolidated metadata, if known.
     seen
         The document as it was last read, if known.

@@ -42,7 +42,7 @@ def opened(path):
     return tessarr.open_array(path, "r")
 
 
-def test_rows_become_columns_and_all_else_stays(rows, tmp_path):
+def test_copy_to_rows_to_columns_keeps_other_settings(rows, tmp_path):
     told = tessarr.copy_to(rows, tmp_path / "new", chunks=(60, 1))
     new = opened(tmp_path / "new")
     np.testing.assert_array_equal(new[...], VALUES)
@@ -81,7 +81,7 @@ def test_copy_to_settings_apply_in_both_formats(rows, tmp_path, zarr_format, set
         assert "unit" not in new.attrs
 
 
-def test_shards_come_and_go_and_stay_where_they_fit(rows, tmp_path):
+def test_copy_to_shards_stay_if_they_fit(rows, tmp_path):
     tessarr.copy_to(rows, tmp_path / "a", chunks=(5, 7), shards=(30, 35))
     assert opened(tmp_path / "a").shards == (30, 35)
     tessarr.copy_to(tmp_path / "a", tmp_path / "b", chunks=(15, 7))
@@ -103,7 +103,7 @@ def test_shards_come_and_go_and_stay_where_they_fit(rows, tmp_path):
     ],
     ids=str,
 )
-def test_chunks_that_stay_the_same_are_moved_as_they_are_stored(tmp_path, made):
+def test_copy_to_unchanged_chunks_copies_raw_chunks(tmp_path, made):
     made = {"dtype": "i4", "chunks": (7, 70), **made}
     source = tessarr.create_array(tmp_path / "old", shape=VALUES.shape, **made)
     source[...] = VALUES
@@ -129,7 +129,7 @@ def test_copy_to_other_format_renames_raw_chunks(tmp_path, one, other):
     np.testing.assert_array_equal(opened(tmp_path / "new")[...], VALUES)
 
 
-def test_codecs_that_the_other_format_lacks_are_replaced(tmp_path):
+def test_copy_to_format_2_replaces_unsupported_codecs(tmp_path):
     source = tessarr.create_array(tmp_path / "old", data=VALUES, chunks=(5, 7), shards=(30, 35))
     told = tessarr.copy_to(source, tmp_path / "new", zarr_format=2)
     assert not told.nodes[0].as_stored
@@ -141,18 +141,18 @@ def test_codecs_that_the_other_format_lacks_are_replaced(tmp_path):
     [(slice(10, 30),), (slice(None, None, -1), slice(5, 60, 3)), (..., slice(0, 0)), slice(3, 4)],
     ids=str,
 )
-def test_a_part_is_selected_by_slices(rows, tmp_path, select):
+def test_copy_to_select_copies_a_part(rows, tmp_path, select):
     for settings in ({}, {"chunks": (4, 9)}, {"zarr_format": 2}):
         tessarr.copy_to(rows, tmp_path / "new", select=select, overwrite=True, **settings)
         np.testing.assert_array_equal(opened(tmp_path / "new")[...], VALUES[select])
 
 
-def test_integers_do_not_select(rows, tmp_path):
+def test_copy_to_select_with_integer_raises(rows, tmp_path):
     with pytest.raises(ArgumentError, match="3:4"):
         tessarr.copy_to(rows, tmp_path / "new", select=(3,))
 
 
-def test_a_hierarchy_is_copied_with_attributes_and_consolidated_metadata(tmp_path):
+def test_copy_to_hierarchy_keeps_attributes_and_consolidated_metadata(tmp_path):
     group = tessarr.create_group(tmp_path / "old", attributes={"title": "t"})
     group.create_array("a/b", data=VALUES, dimension_names=["y", "x"])
     group.create_array("a/y", data=np.arange(60), dimension_names=["y"])
@@ -170,7 +170,7 @@ def test_a_hierarchy_is_copied_with_attributes_and_consolidated_metadata(tmp_pat
         np.testing.assert_array_equal(new["a/y"][...], np.arange(60))
 
 
-def test_a_node_inside_goes_to_a_path_inside(tmp_path):
+def test_copy_to_path_and_target_path(tmp_path):
     group = tessarr.create_group(tmp_path / "old")
     group.create_array("a/b", data=VALUES)
     tessarr.copy_to(tmp_path / "old", tmp_path / "new", path="a", target_path="x/y")
@@ -179,7 +179,7 @@ def test_a_node_inside_goes_to_a_path_inside(tmp_path):
     np.testing.assert_array_equal(tessarr.open(tmp_path / "new")["x/z"][...], VALUES)
 
 
-def test_chunks_for_no_array_are_an_error(rows, tmp_path):
+def test_copy_to_chunks_without_matching_array_raise(rows, tmp_path):
     told = {
         "chunks=(1, 2, 3) is for arrays of as many axes, and there are arrays of 2 axes": (1, 2, 3),
         "there is no axis 'time'; named axes are 'x', 'y'": {"time": 3},
@@ -192,7 +192,7 @@ def test_chunks_for_no_array_are_an_error(rows, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_an_axis_that_no_array_has_is_an_error_beside_one_that_is_there(tmp_path):
+def test_copy_to_chunks_with_unknown_axis_raise(tmp_path):
     a = tessarr.create_array(None, data=VALUES, dimension_names=["y", "x"])
     with pytest.raises(ArgumentError, match="there is no axis 'z'; named axes are 'x', 'y'"):
         tessarr.copy_to(a, tmp_path / "new", chunks={"y": 3, "z": 4})
@@ -200,13 +200,13 @@ def test_an_axis_that_no_array_has_is_an_error_beside_one_that_is_there(tmp_path
 
 
 @pytest.mark.parametrize("wrong", ["1G", 0, 1.5])
-def test_memory_that_is_no_number_of_bytes_is_refused_at_once(rows, tmp_path, wrong):
+def test_copy_to_invalid_memory_bytes_raises(rows, tmp_path, wrong):
     with pytest.raises(ArgumentError, match=f"memory_bytes {wrong!r} is not a positive integer"):
         tessarr.copy_to(rows, tmp_path / "new", memory_bytes=wrong)
     assert not (tmp_path / "new").exists()
 
 
-def test_an_unknown_setting_is_a_type_error(rows, tmp_path):
+def test_copy_to_unknown_setting_raises_type_error(rows, tmp_path):
     with pytest.raises(TypeError, match="chnks"):
         tessarr.copy_to(rows, tmp_path / "new", chnks=3)
     assert not (tmp_path / "new").exists()
@@ -256,12 +256,12 @@ def test_copy_to_dry_run_stores_nothing(rows, tmp_path):
     assert not (tmp_path / "new.zip").exists()
 
 
-def test_a_missing_source_is_an_error(tmp_path):
+def test_copy_to_missing_source_raises(tmp_path):
     with pytest.raises(NotFoundError):
         tessarr.copy_to(tmp_path / "nothing", tmp_path / "new")
 
 
-def test_chunks_that_were_never_written_are_neither_read_nor_stored(tmp_path):
+def test_copy_to_skips_missing_chunks(tmp_path):
     counted = CountingStore(LocalStore(tmp_path / "old"))
     source = tessarr.create_array(counted, shape=(100_000, 1000), dtype="f8", chunks=(100, 100))
     source[555, 55] = 5
@@ -295,7 +295,7 @@ def test_progress_ends_at_the_total(rows, tmp_path):
         assert len(told) > 3
 
 
-def test_a_folder_saves_reading_rows_again_for_each_few_columns(tmp_path):
+def test_copy_to_with_scratch_reads_rows_once(tmp_path):
     values = np.arange(400 * 500, dtype="i4").reshape(400, 500)
     counted = CountingStore(LocalStore(tmp_path / "old"))
     source = tessarr.create_array(counted, data=values, chunks=(1, 500))
@@ -312,7 +312,7 @@ def test_a_folder_saves_reading_rows_again_for_each_few_columns(tmp_path):
     assert not list((tmp_path / "disk").iterdir())
 
 
-def test_a_store_that_says_how_keys_of_chunks_are_written_is_followed(tmp_path):
+def test_copy_to_uses_the_separator_of_the_store(tmp_path):
     source = tessarr.create_array(tmp_path / "old", data=VALUES, chunks=(30, 70), zarr_format=2)
     target = tessarr.storage.NestedDirectoryStore(str(tmp_path / "new"))
     for settings in ({}, {"chunks": (30, 35)}):
@@ -321,7 +321,7 @@ def test_a_store_that_says_how_keys_of_chunks_are_written_is_followed(tmp_path):
         np.testing.assert_array_equal(opened(tmp_path / "new")[...], VALUES)
 
 
-def test_files_that_are_opened_here_are_closed(rows, tmp_path):
+def test_copy_to_closes_files_that_it_opened(rows, tmp_path):
     """A zip file is complete when the copy is done, and one that was given stays open."""
     tessarr.copy_to(rows, tmp_path / "a.zip", chunks=(60, 1))
     with zipfile.ZipFile(tmp_path / "a.zip") as file:
