@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis profiles, and a folder for each example of a docstring.
+"""Configuration of all tests: Hypothesis profiles, and a folder for each docstring example.
 
 Plain ``pytest`` is the fast tier (``-m`` in pyproject.toml): it draws a quarter of the
 Hypothesis examples. ``pytest -m ""`` (``just test-all``) is the exhaustive tier.
@@ -19,7 +19,7 @@ from tiers import is_fast_tier
 
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
-# The same examples in every run: what fails in CI fails everywhere.
+# The same examples in every run, so that a failure in CI is reproducible.
 settings.register_profile(
     "exhaustive",
     derandomize=True,
@@ -34,8 +34,8 @@ settings.register_profile(
     "fuzz", max_examples=1000, deadline=None, print_blob=True, suppress_health_check=_SLOW
 )
 
-# A shell starts what it runs in the background with Ctrl-C ignored, which the programs
-# that tests start would inherit; the tests of Ctrl-C would wait for ever.
+# A shell starts background programs with Ctrl-C ignored. Programs that tests start would inherit
+# this, and the tests of Ctrl-C would wait forever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Say which tests the fast tier leaves out."""
+    """Report which tests the fast tier leaves out."""
     if is_fast_tier(config):
         return 'fast tier: tests marked slow are left out (pytest -m "" runs every test)'
     return None
@@ -60,10 +60,10 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _examples_write_elsewhere(
+def _run_examples_in_new_folder(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Docstrings write files by relative names: each gets a folder of its own."""
+    """Run each docstring example in a new folder, because examples write relative files."""
     if isinstance(request.node, pytest.DoctestItem):
         folder = tmp_path_factory.mktemp("example")
         request.getfixturevalue("monkeypatch").chdir(folder)

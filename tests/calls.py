@@ -1,4 +1,4 @@
-"""Counts of calls: what costs do not depend on the machine."""
+"""Recorder of calls: their number is a measure of cost that does not depend on the machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 class Call(NamedTuple):
-    """A call of a function of Python; one that was made by a class decorator has no file."""
+    """Call of a Python function; a function that a class decorator creates has no file."""
 
     module: str
     name: str
@@ -19,35 +19,35 @@ class Call(NamedTuple):
 
 
 class Calls(NamedTuple):
-    """What was called, in Python and of C."""
+    """Calls of Python functions, and names of called C functions."""
 
     python: list[Call]
     native: list[str]
 
     @property
     def names(self) -> Counter[str]:
-        """How often each function of Python was called."""
+        """The number of calls of each Python function."""
         return Counter(call.name for call in self.python)
 
 
-def calls_of(act: Callable[[], object]) -> Calls:
-    """Return what an act calls, on this thread."""
+def record_calls(function: Callable[[], object]) -> Calls:
+    """Return the calls of a function on this thread."""
     python: list[Call] = []
     native: list[str] = []
 
-    def watch(frame: FrameType, event: str, what: Any) -> None:
+    def watch(frame: FrameType, event: str, target: Any) -> None:
         if event == "call":
             code = frame.f_code
             module = frame.f_globals.get("__name__", "")
             python.append(Call(module, code.co_qualname, code.co_filename))
-        elif event == "c_call" and what is not sys.setprofile:
-            native.append(what.__qualname__)
+        elif event == "c_call" and target is not sys.setprofile:
+            native.append(target.__qualname__)
 
-    gc.disable()  # what is thrown away meanwhile is not the act's
+    gc.disable()  # its finalizers are not part of the function
     before = sys.getprofile()
     sys.setprofile(watch)
     try:
-        act()
+        function()
     finally:
         sys.setprofile(before)
         gc.enable()

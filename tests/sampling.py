@@ -1,4 +1,4 @@
-"""How many random cases a test tries, and how parametrised tests are named.
+"""Numbers of random cases, labels of parameters, and seeds of differential tests.
 
 The fast tier (plain ``pytest``) tries fewer Hypothesis examples than the exhaustive tier
 (``just test-all``); the profiles in the root ``conftest.py`` set the counts. A differential test
@@ -47,16 +47,16 @@ def seeds(values: Iterable[int], *, block: int = 25) -> Callable[[Any], Any]:
         def run(*, seed: list[int], **arguments: Any) -> None:
             folder = arguments.get("tmp_path")
             skipped: list[BaseException] = []
-            for one in seed:
+            for number in seed:
                 if folder is not None:
-                    arguments["tmp_path"] = folder / f"seed-{one}"
+                    arguments["tmp_path"] = folder / f"seed-{number}"
                     arguments["tmp_path"].mkdir()
                 try:
-                    test(seed=one, **arguments)
+                    test(seed=number, **arguments)
                 except pytest.skip.Exception as skip:
                     skipped.append(skip)
                 except BaseException as error:
-                    error.add_note(f"seed: {one}")
+                    error.add_note(f"seed: {number}")
                     raise
             if len(skipped) == len(seed):
                 raise skipped[0]

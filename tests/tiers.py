@@ -1,4 +1,4 @@
-"""The tiers of the test suite: fast, and exhaustive."""
+"""Tiers of the test suite: fast and exhaustive."""
 
 from __future__ import annotations
 

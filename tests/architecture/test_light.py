@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import tessarr
-from calls import calls_of
+from calls import record_calls
 from tessarr.index_space import IndexDomain, IndexTransform
 
 # Every module of ours that is not needed to open and read an
@@ -35,7 +35,7 @@ def test_import_loads_few_modules_beyond_numpy() -> None:
 
 def ours(action: Callable[[], object]) -> list[tuple[str, str]]:
     """Return the Python functions of ours that `action` calls, with their modules."""
-    found = calls_of(action).python
+    found = record_calls(action).python
     return [(call.module, call.name) for call in found if call.file.startswith(PACKAGE)]
 
 

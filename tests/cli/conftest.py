@@ -1,3 +1,5 @@
+"""Fixtures that run the command, and a folder with an array of format 1."""
+
 from __future__ import annotations
 
 import json
@@ -17,7 +19,7 @@ Run: TypeAlias = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command in this process: its exit code, and what it printed."""
+    """Run the command in this process and return its exit code, output and errors."""
 
     def call(*arguments: object) -> tuple[int, str, str]:
         try:
@@ -32,7 +34,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def program() -> Callable[..., Any]:
-    """Start the command as a program of its own."""
+    """Start the command in a new process."""
 
     def call(*arguments: object, **settings: Any) -> Any:
         return subprocess.Popen(
@@ -48,7 +50,7 @@ def program() -> Callable[..., Any]:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of its own to work in."""
+    """A new current folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

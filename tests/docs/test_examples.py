@@ -1,4 +1,4 @@
-"""What the documentation shows is what happens."""
+"""Examples of the documentation give the results that the pages show."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from docs.pages import ROOT, blocks, pages, run
+from docs.pages import ROOT, list_pages, read_blocks, run_page
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_examples_of_a_page_run(
+@pytest.mark.parametrize("page", list_pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_examples_give_printed_results(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every example of the page gives what is printed below it."""
+    """Every example of the page gives the result below it."""
     monkeypatch.chdir(tmp_path)
-    _, problems = run(page)
+    _, problems = run_page(page)
     assert not problems, "\n".join(problems)
 
 
-def test_pages_that_teach_have_examples() -> None:
-    """The runner finds the examples: a page that shows code is not passed over."""
-    taught = ["README.md", "docs/quickstart.md", "docs/tutorial.md", "docs/extending.md"]
-    for name in taught:
-        assert sum(block.text.count(">>> ") for block in blocks(ROOT / name)) > 5, name
+def test_page_runner_finds_examples_of_teaching_pages() -> None:
+    """A page that shows code has examples that run."""
+    names = ["README.md", "docs/quickstart.md", "docs/tutorial.md", "docs/extending.md"]
+    for name in names:
+        assert sum(block.text.count(">>> ") for block in read_blocks(ROOT / name)) > 5, name
 
 
-def test_what_differs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong result, a wrong output, an exit code and an unknown language are found."""
+def test_page_runner_reports_differences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong result, a wrong output, an exit code and an unknown language are reported."""
     monkeypatch.chdir(tmp_path)
     page = tmp_path / "page.md"
     page.write_text(
@@ -35,7 +35,7 @@ def test_what_differs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         "```console\n$ echo a\nb\n$ false\n```\n\n```perl\n1\n```\n",
         encoding="utf-8",
     )
-    count, problems = run(page)
+    count, problems = run_page(page)
     assert count == 5
     assert len(problems) == 4
     assert "Expected:\n    2\nGot:\n    1" in problems[0]

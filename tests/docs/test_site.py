@@ -1,4 +1,4 @@
-"""The site as a whole: its pages, its names, its pictures."""
+"""Names and pictures on the pages of the site."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import tessarr
-from docs.pages import ROOT, pages
+from docs.pages import ROOT, list_pages
 
 PUBLIC = [
     *("tessarr", "tessarr.codecs", "tessarr.errors", "tessarr.extensions", "tessarr.storage"),
     *("tessarr.stores", "tessarr.tensorstore"),
 ]
-# Groups of entry points, which have such names too.
+# Groups of entry points have names of the same form.
 GROUPS = {
     f"tessarr.{name}"
     for name in ("data_types", "chunk_grids", "chunk_key_encodings", "storage_transformers")
@@ -26,65 +26,64 @@ GROUPS = {
 NAME = re.compile(r"`(tessarr(?:\.\w+)+)(?=[`(])")
 
 
-def found(name: str) -> Any:
-    """Give what a dotted name means: as an attribute, else in the module of that name."""
-    thing: Any = tessarr
+def resolve_name(name: str) -> Any:
+    """Return the object of a dotted name: an attribute, or a module."""
+    resolved: Any = tessarr
     try:
         for part in name.split(".")[1:]:
-            thing = getattr(thing, part, None) or import_module(f"{thing.__name__}.{part}")
+            resolved = getattr(resolved, part, None) or import_module(f"{resolved.__name__}.{part}")
     except ModuleNotFoundError:
-        # A function may be called as the module that it is in.
+        # A function may have the name of its module.
         module, _, last = name.rpartition(".")
-        thing = getattr(import_module(module), last)
-    return thing
+        resolved = getattr(import_module(module), last)
+    return resolved
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", list_pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_names_on_a_page_exist(page: Any) -> None:
-    """Whatever a page calls ``tessarr.something`` can be imported."""
+    """Every ``tessarr.name`` on a page can be imported."""
     for name in set(NAME.findall(page.read_text(encoding="utf-8"))) - GROUPS:
-        assert found(name) is not None, name
+        assert resolve_name(name) is not None, name
 
 
-def test_the_reference_has_every_public_name() -> None:
-    """Nothing public is left out: a name is shown itself, its whole module is, or the rest."""
+def test_reference_has_every_public_name() -> None:
+    """The reference shows each name, its whole module, or lists it among the other names."""
     text = "\n".join(
         page.read_text(encoding="utf-8") for page in (ROOT / "docs/reference").glob("*.md")
     )
     hooks = runpy.run_path(str(ROOT / "docs/making/hooks.py"))
     assert hooks["REST"] in text
     shown = {*re.findall(r"^::: (\S+)", text, re.MULTILINE), *hooks["rest"]()}
-    things = [found(name) for name in shown]
-    for module in [thing for thing in things if isinstance(thing, ModuleType)]:
-        things += [getattr(module, name) for name in module.__all__]
+    shown_objects = [resolve_name(name) for name in shown]
+    for module in [item for item in shown_objects if isinstance(item, ModuleType)]:
+        shown_objects += [getattr(module, name) for name in module.__all__]
     missing = [
         f"{module}.{name}"
         for module in PUBLIC
         if module not in shown
         for name in import_module(module).__all__
-        if not any(thing is found(f"{module}.{name}") for thing in things)
-        if not isinstance(found(f"{module}.{name}"), ModuleType)
+        if not any(item is resolve_name(f"{module}.{name}") for item in shown_objects)
+        if not isinstance(resolve_name(f"{module}.{name}"), ModuleType)
     ]
     assert not missing, f"put them on a page of docs/reference: {missing}"
 
 
-def test_every_option_is_told() -> None:
-    """The guide lists all options."""
+def test_guide_lists_every_option() -> None:
     text = (ROOT / "docs/guide/options.md").read_text(encoding="utf-8")
     missing = [f.name for f in fields(tessarr.Options) if f"| `{f.name}` |" not in text]
     assert not missing, f"add them to the table of docs/guide/options.md: {missing}"
 
 
-def test_pictures_are_those_that_the_script_draws() -> None:
-    """The pictures are current (``just pictures``)."""
+def test_pictures_are_current() -> None:
+    """``just pictures`` would change nothing."""
     script = runpy.run_path(str(ROOT / "docs/making/pictures.py"))
     for name, draw in script["PICTURES"].items():
         file = ROOT / "docs/pictures" / f"{name}.svg"
         assert file.read_text(encoding="utf-8") == draw(), name
 
 
-def test_pictures_have_no_ground_of_their_own() -> None:
-    """A picture is readable on light and on dark: lines and words take the colour of the text."""
+def test_pictures_have_no_background() -> None:
+    """Lines and words take the colour of the text, on a light or dark background."""
     for file in (ROOT / "docs/pictures").glob("*.svg"):
         text = file.read_text(encoding="utf-8")
         assert 'fill="currentColor"' in text

@@ -1,4 +1,4 @@
-"""Comparisons with other Zarr libraries belong to the exhaustive tier.
+"""Selection of the tests that compare with other Zarr libraries: the exhaustive tier runs them.
 
 The fast tier does not even import these modules, because they import the other libraries.
 """

@@ -1,4 +1,4 @@
-"""Every kind of store is what most of these tests are about."""
+"""Fixture with every kind of store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store that is full after a while."""
+"""Stores that refuse changes after a number of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tessarr.errors import StoreError
 
 
 class Failing(dict[str, bytes]):
-    """A mapping that stores `left` more values, and refuses the next."""
+    """Mapping that stores `left` more values and refuses further ones."""
 
     left = 1000
 
@@ -20,7 +20,7 @@ class Failing(dict[str, bytes]):
 
 
 class Stopping(dict[str, bytes]):
-    """A mapping that accepts `left` more changes, and then none, as if the program had died."""
+    """Mapping that accepts `left` more changes and then none, as if the process had died."""
 
     left = 1 << 30
 
@@ -39,7 +39,7 @@ class Stopping(dict[str, bytes]):
 
 
 class StoppingStore:
-    """A store that can replace a prefix in one step, and accepts `left` more changes."""
+    """Store that can replace a prefix in one step and accepts `left` more changes."""
 
     deletes_at_once = True
 

@@ -1,4 +1,4 @@
-"""Every kind of store, each empty, for the tests that say what all of them promise."""
+"""Empty stores of every kind, for the tests of their common promises."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class Plain:
         return sorted((key for key in self.items if key.startswith(prefix)), reverse=True)
 
 
-def made(folder: Path) -> str:
-    """Make a folder."""
+def create_folder(folder: Path) -> str:
+    """Create a folder and return its path."""
     folder.mkdir(exist_ok=True)
     return str(folder)
 
@@ -91,7 +91,7 @@ KINDS: dict[str, Callable[[Path], Store]] = {
     "upath": lambda folder: open_store(UPath(f"memory:/{folder}/upath"))[0],
     "directory": lambda folder: DirectoryStore(folder / "root"),
     "nested directory": lambda folder: NestedDirectoryStore(folder / "root"),
-    "temporary": lambda folder: TempStore(dir=made(folder)),
+    "temporary": lambda folder: TempStore(dir=create_folder(folder)),
     "zip": lambda folder: ZipStore(folder / "data.zip"),
     "deflated zip": lambda folder: ZipStore(folder / "data.zip", ZIP_DEFLATED),
     "dicts": lambda folder: DictStore(),
@@ -101,5 +101,5 @@ KINDS: dict[str, Callable[[Path], Store]] = {
     "latency": lambda folder: LatencyStore(MemoryStore(), write_s=1e-6),
 }
 
-# What several processes may use at a time without losing anything.
 SHARED = ("local", "lock files", "prefix", "cache", "sqlite", "fsspec local")
+"""Kinds of stores that several processes may change at the same time."""

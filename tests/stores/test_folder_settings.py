@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from stores.programs import go, start
+from stores.processes import run_programs, start_program
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.store import LocalStore
 
@@ -72,8 +72,8 @@ def test_a_lock_file_says_who_may_write(tmp_path: Path) -> None:
 @pytest.mark.parametrize("others", [INCREMENT, TENSORSTORE_INCREMENT], ids=["ours", "tensorstore"])
 def test_processes_with_lock_files_lose_no_update(tmp_path: Path, others: str) -> None:
     pytest.importorskip("tensorstore", reason="TensorStore takes the same lock files")
-    processes = [start(program, str(tmp_path)) for program in (INCREMENT, others, others)]
-    go(processes)
+    processes = [start_program(program, str(tmp_path)) for program in (INCREMENT, others, others)]
+    run_programs(processes)
     assert [process.wait(timeout=60) for process in processes] == [0, 0, 0]
     assert LocalStore(tmp_path).get("n") == b"180"
     assert names(tmp_path) == ["n"]

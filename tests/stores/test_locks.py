@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from stores.programs import go, start
+from stores.processes import run_programs, start_program
 from tessarr.errors import StoreError
 from tessarr.store import ForeignStore, LocalStore
 
@@ -63,7 +63,7 @@ for number in itertools.count():
 @pytest.mark.parametrize(("processes", "count"), [(2, 500), (5, 100)])
 def test_processes_lose_no_update(tmp_path: Path, processes: int, count: int) -> None:
     """Processes that increment one number together miss no increment."""
-    go([start(INCREMENT, tmp_path, count) for _ in range(processes)])
+    run_programs([start_program(INCREMENT, tmp_path, count) for _ in range(processes)])
     assert LocalStore(tmp_path).get("n") == b"%d" % (processes * count)
     assert os.listdir(tmp_path) == ["n"]
 
@@ -72,7 +72,9 @@ def test_processes_lose_no_update(tmp_path: Path, processes: int, count: int) ->
 def test_tensorstore_and_we_lose_no_update(tmp_path: Path) -> None:
     """TensorStore and Tessarr increment one number together, by the same locks."""
     pytest.importorskip("tensorstore", reason="needs TensorStore, whose lock protocol is tested")
-    go([start(code, tmp_path, 150) for code in (INCREMENT, TENSORSTORE_INCREMENT)])
+    run_programs(
+        [start_program(code, tmp_path, 150) for code in (INCREMENT, TENSORSTORE_INCREMENT)]
+    )
     assert LocalStore(tmp_path).get("n") == b"300"
     assert os.listdir(tmp_path) == ["n"]
 
@@ -83,7 +85,7 @@ def test_a_killed_writer_leaves_whole_values_and_stops_nobody(tmp_path: Path) ->
     moments = random.Random(11)
     store = LocalStore(tmp_path)
     for _ in range(8):
-        writer = start(PUT_FOREVER, tmp_path)
+        writer = start_program(PUT_FOREVER, tmp_path)
         time.sleep(moments.uniform(0.001, 0.03))
         writer.send_signal(signal.SIGKILL)
         writer.communicate()

@@ -14,7 +14,7 @@ import pytest
 import tessarr
 import tessarr.tensorstore as ts
 from stores import servers
-from stores.programs import go, start
+from stores.processes import run_programs, start_program
 from stores.servers import Proxy
 from tessarr.errors import UnsupportedError
 from tessarr.store.fsspec.event_loop import run_in_loop
@@ -74,8 +74,8 @@ def run(program: str, kind: str, proxy: Proxy, path: str) -> None:
     """Have three processes do the same at once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(p for p in __import__("sys").path if p))
-        programs = [start(program, kind, proxy.url, path, number) for number in range(3)]
-    go(programs)
+        programs = [start_program(program, kind, proxy.url, path, number) for number in range(3)]
+    run_programs(programs)
 
 
 def test_processes_lose_nothing_of_each_other(remote_path: tuple[str, Proxy, str]) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from stores.programs import go, start
+from stores.processes import run_programs, start_program
 from tessarr.errors import ArgumentError, NotFoundError, ReadOnlyError, StoreError
 from tessarr.stores import PrefixStore, SQLiteStore
 
@@ -118,7 +118,7 @@ def test_the_table_is_that_of_zarr_python_2(tmp_path: Path) -> None:
 def test_processes_that_compare_and_set_lose_nothing(tmp_path: Path) -> None:
     """Each successful replacement of each process is in the result, in a file that is new."""
     path = tmp_path / "x.db"
-    go([start(INCREMENT, path, 50) for _ in range(3)])
+    run_programs([start_program(INCREMENT, path, 50) for _ in range(3)])
     assert SQLiteStore(path).get("n") == b"150"
 
 
@@ -127,7 +127,7 @@ def test_processes_that_write_parts_of_one_chunk_lose_nothing(tmp_path: Path) ->
     """Updates of one chunk are merged."""
     path = tmp_path / "x.db"
     tessarr.create_array(SQLiteStore(path), shape=(40,), chunks=(40,), dtype="i4")
-    go([start(PARTS, path, first) for first in range(2)])
+    run_programs([start_program(PARTS, path, first) for first in range(2)])
     assert tessarr.open_array(SQLiteStore(path))[:].tolist() == list(range(1, 41))
 
 
@@ -172,7 +172,7 @@ def wait():
     sys.stdin.readline()
 SQLiteStore(sys.argv[1]).hold("k", wait)
 """
-    other = start(code, path)
+    other = start_program(code, path)
     store = SQLiteStore(path)
     with pytest.raises(StoreError, match="has been locked by another process") as caught:
         store.hold("k", dict)
@@ -189,7 +189,7 @@ def test_a_killed_writer_leaves_whole_values(tmp_path: Path) -> None:
     """Whenever it is killed, every value is an old or a new one, and writing goes on."""
     path = tmp_path / "x.db"
     for round_ in range(4):
-        writer = start(PUT_FOREVER, path)
+        writer = start_program(PUT_FOREVER, path)
         time.sleep(random.Random(round_).uniform(0.02, 0.1))
         writer.kill()
         writer.communicate()

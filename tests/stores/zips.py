@@ -1,4 +1,4 @@
-"""Zip files as the standard library has them."""
+"""Zip files that the standard library reads and writes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tessarr.stores import ZipStore
 METHODS = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
 
 
-def contents(path: Any) -> dict[str, bytes]:
-    """What the standard library finds in a file, which it takes for sound."""
+def read_zip(path: Any) -> dict[str, bytes]:
+    """Return the members of a file, which the standard library must find undamaged."""
     with zipfile.ZipFile(path) as file:
         assert file.testzip() is None
         names = file.namelist()
@@ -20,8 +20,8 @@ def contents(path: Any) -> dict[str, bytes]:
         return {name: file.read(name) for name in names}
 
 
-def zipped(values: dict[str, bytes], *, method: int = zipfile.ZIP_STORED) -> bytes:
-    """A file that the standard library has written."""
+def write_zip(values: dict[str, bytes], *, method: int = zipfile.ZIP_STORED) -> bytes:
+    """Return the bytes of a file that the standard library writes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as file:
         for name, value in values.items():
@@ -29,5 +29,6 @@ def zipped(values: dict[str, bytes], *, method: int = zipfile.ZIP_STORED) -> byt
     return buffer.getvalue()
 
 
-def opened(data: bytes) -> ZipStore:
+def open_zip(data: bytes) -> ZipStore:
+    """Return a read-only store of the bytes of a file."""
     return ZipStore(io.BytesIO(data), mode="r")

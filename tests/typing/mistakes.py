@@ -1,6 +1,6 @@
-"""Mistakes that type checkers have to find; nothing here runs.
+"""Mistakes that type checkers must find; nothing here runs.
 
-`just types` reads it: mypy and pyright report what is ignored here and is no mistake to them.
+`just types` checks this file: mypy and pyright report each comment that ignores no mistake.
 """
 # pyright: reportUnnecessaryTypeIgnoreComment=true
 

@@ -1,3 +1,5 @@
+"""Fixtures of stores and formats."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -17,7 +17,7 @@ import pytest
 
 import tessarr
 import tessarr.tensorstore as ts
-from calls import calls_of
+from calls import record_calls
 from tessarr.errors import ArgumentError, DataError, NotFoundError
 from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import ForeignStore, LocalStore
@@ -222,9 +222,9 @@ def test_who_begins_many_is_served_by_threads(tmp_path: Path) -> None:
             assert future.result() == NUMBERS[number, number]
 
     waited()
-    assert calls_of(waited).native.count("start_reads") == 0
-    assert calls_of(begun).native.count("start_reads") == 8
-    assert calls_of(waited).native.count("start_reads") == 0
+    assert record_calls(waited).native.count("start_reads") == 0
+    assert record_calls(begun).native.count("start_reads") == 8
+    assert record_calls(waited).native.count("start_reads") == 0
 
 
 @pytest.mark.slow

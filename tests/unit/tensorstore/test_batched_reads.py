@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
-from calls import calls_of
+from calls import record_calls
 from tessarr import _engine
 from tessarr.errors import ArgumentError, TessarrError
 
@@ -125,7 +125,7 @@ def test_layers_are_read_by_one_call(tmp_path: Path, name: str, order: Any) -> N
         nonlocal found
         found = view.read(order=order).result()
 
-    calls = Counter(calls_of(read).native)
+    calls = Counter(record_calls(read).native)
     np.testing.assert_array_equal(found, expected)
     assert found.flags.c_contiguous or order == "F"
     assert calls["VisibleLayers.read"] == 1, calls

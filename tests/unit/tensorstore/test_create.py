@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
-from calls import calls_of
+from calls import record_calls
 from tessarr.errors import ArgumentError, TooLargeError
 from tessarr.metadata.node import ArrayMeta
 
@@ -33,7 +33,7 @@ def _stored(array: ts.TensorStore) -> dict[str, Any]:
 
 def _calls(act: Callable[[], object]) -> Counter[str]:
     act()  # what is made once
-    return min((calls_of(act).names for _ in range(2)), key=Counter.total)
+    return min((record_calls(act).names for _ in range(2)), key=Counter.total)
 
 
 @FORMATS

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import tessarr.tensorstore as ts
-from calls import calls_of
+from calls import record_calls
 from stores import servers
 from stores.kinds import KINDS
 from tessarr.store.wrappers.instrumented import CountingStore
@@ -481,7 +481,7 @@ def test_brackets_and_paths_need_no_python() -> None:
         del store["a"]
         assert (store / "b" / "c" + "d").copy().path == "b/cd"
 
-    assert [*calls_of(use).names][1:] == ["KvStore.path"]
+    assert [*record_calls(use).names][1:] == ["KvStore.path"]
 
 
 def test_changes_in_memory_call_nothing_but_futures() -> None:
@@ -494,7 +494,7 @@ def test_changes_in_memory_call_nothing_but_futures() -> None:
         assert store.write("b", None).result().generation
         assert store.delete_range(everything).result() is None
 
-    assert [*calls_of(use).names][1:] == ["finished", "Future.result"]
+    assert [*record_calls(use).names][1:] == ["finished", "Future.result"]
     assert store.list().result() == []
 
 

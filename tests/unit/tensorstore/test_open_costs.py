@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
-from calls import calls_of
+from calls import record_calls
 from tessarr.store import MemoryStore
 from tessarr.store.wrappers.instrumented import CountingStore
 
@@ -25,7 +25,7 @@ def calls(act: Callable[[], object]) -> Counter[str]:
     What is recalled is forgotten when there is too much of it, which may be one of these times.
     """
     act()  # what is made once
-    return min((calls_of(act).names for _ in range(2)), key=Counter.total)
+    return min((record_calls(act).names for _ in range(2)), key=Counter.total)
 
 
 FORMS: dict[str, Callable[[Any, str, ts.Context], Any]] = {

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
-from calls import calls_of
+from calls import record_calls
 from tessarr import _engine
 from tessarr.errors import ArgumentError, OutOfMemoryError, ReadOnlyError, UnsupportedError
 
@@ -26,7 +26,7 @@ def rows(values: Any, count: int) -> list[ts.TensorStore]:
 def calls(store: ts.TensorStore) -> int:
     """Count the functions of Python that a read calls."""
     store.read().result()  # what is made once
-    return len(calls_of(lambda: store.read().result()).python)
+    return len(record_calls(lambda: store.read().result()).python)
 
 
 def test_extra_layer_costs_no_python_call() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
-from calls import calls_of
+from calls import record_calls
 from tessarr.tensorstore.driver import ResizeRequest
 from tessarr.tensorstore.drivers.zarr.array_properties import ArrayProperties, properties_of
 from tessarr.tensorstore.future import executor
@@ -30,7 +30,7 @@ LISTED = VIEW[LONG]
 def calls(act: Callable[[], object]) -> tuple[Counter[str], Counter[str]]:
     """Count the functions of Python, and those of C, that an act calls."""
     act()  # what is made once
-    found = calls_of(act)
+    found = record_calls(act)
     return found.names, Counter(found.native)
 
 

@@ -1,4 +1,4 @@
-"""Programs of their own that use one store together: each says "ready", and waits to be let go."""
+"""Processes that use one store concurrently: each prints "ready" and waits for a signal."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def start(code: str, *arguments: object) -> subprocess.Popen[bytes]:
-    """Start a program, and wait until it is ready."""
+def start_program(code: str, *arguments: object) -> subprocess.Popen[bytes]:
+    """Start a program and wait until it is ready."""
     process = subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
         stdin=subprocess.PIPE,
@@ -22,8 +22,8 @@ def start(code: str, *arguments: object) -> subprocess.Popen[bytes]:
     return process
 
 
-def go(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Let programs that are ready begin at once, and wait until all have succeeded."""
+def run_programs(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Signal all programs to continue, and wait until all have succeeded."""
     for process in processes:
         assert process.stdin is not None
         process.stdin.write(b"go\n")
