@@ -1,7 +1,7 @@
-"""The stores, by the module name that users of zarr-python know.
+"""Store classes and functions under zarr-python's module name (public facade).
 
 ``default_compressor``
-    The compression of new arrays where none is given. To set it is the same as
+    The compression of new arrays by default. Setting it has the same effect as
     ``tessarr.configure(compressor=…)``.
 """
 
@@ -86,7 +86,7 @@ __all__ = [
 
 
 class _StorageModule(ModuleType):
-    """Let the default compressor be a variable that takes effect."""
+    """A module whose attribute `default_compressor` is a property."""
 
     @property
     def default_compressor(self) -> Any:
@@ -97,7 +97,7 @@ class _StorageModule(ModuleType):
     def default_compressor(self, compressor: Any) -> None:
         if not isinstance(compressor, str) or compressor != "auto":
             for codec in to_list(compressor):
-                to_codec(codec)  # what is none is told here, and not when an array is created
+                to_codec(codec)  # an invalid codec raises here, before an array is created
         configure(compressor=compressor)
 
 
@@ -118,7 +118,7 @@ def init_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
     filters: Any = None,
     **settings: Any,
 ) -> None:
-    """Create an array in a store; `tessarr.create_array` does, and gives the array.
+    """Create an array in a store; `tessarr.create_array` also returns the array.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def init_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
     **settings
         As for `tessarr.create`.
     fill_value
-        What elements are that were never written; None leaves it open in format 2, and is
+        The value of elements that were never written. None means undefined in format 2 and
         zero in format 3.
 
     Examples
@@ -164,7 +164,7 @@ def init_group(
     *,
     zarr_format: ZarrFormat | None = None,
 ) -> None:
-    """Create a group in a store; `tessarr.create_group` does, and gives the group.
+    """Create a group in a store; `tessarr.create_group` also returns the group.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def init_group(
 
 
 def contains_array(store: StoreLike, path: str | None = None) -> bool:
-    """Return whether there is an array at a path of a store, of any format.
+    """Return whether a store has an array at a path, in any format.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def contains_array(store: StoreLike, path: str | None = None) -> bool:
 
 
 def contains_group(store: StoreLike, path: str | None = None) -> bool:
-    """Return whether there is a group at a path of a store, of any format."""
+    """Return whether a store has a group at a path, in any format."""
     return isinstance(_find_metadata(store, path), GroupMeta)
 
 
@@ -223,13 +223,13 @@ def rmdir(store: StoreLike, path: str | None = None) -> None:
 
 
 def getsize(store: StoreLike, path: str | None = None) -> int:
-    """Return the bytes that are stored below a path of a store: see `StoreMapping.getsize`."""
+    """Return the number of bytes stored below a path: see `StoreMapping.getsize`."""
     mapping, normal_path = _open_mapping(store, path, "r")
     return mapping.getsize(normal_path)
 
 
 def rename(store: StoreLike, src_path: str, dst_path: str) -> None:
-    """Give all keys below a path of a store another path: see `StoreMapping.rename`.
+    """Move all keys below a path of a store to another path: see `StoreMapping.rename`.
 
     Examples
     --------
@@ -244,12 +244,12 @@ def rename(store: StoreLike, src_path: str, dst_path: str) -> None:
 
 def _open_mapping(store: StoreLike, path: str | None, mode: str) -> tuple[StoreMapping, str]:
     opened, normal_path = locate_node(store, mode, path)
-    assert isinstance(opened, StoreMapping)  # all are, or made of one here
+    assert isinstance(opened, StoreMapping)  # every store that locate_node returns is one
     return opened, normal_path
 
 
 def normalize_storage_path(path: str | bytes | None) -> str:
-    r"""Return a path in its one normal form, by the rules of format 2.
+    r"""Return the normal form of a path by the rules of format 2.
 
     Examples
     --------

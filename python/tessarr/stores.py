@@ -1,4 +1,4 @@
-"""The stores, for everything that takes a store."""
+"""Store classes (public facade)."""
 
 from __future__ import annotations
 

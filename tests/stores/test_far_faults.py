@@ -261,7 +261,7 @@ def test_who_waits_for_a_loop_is_told_that_it_is_closed(
     tessarr.create_array(tmp_path, data=VALUES, chunks=(1, 40_000))
     with withheld(tmp_path) as (url, asked):
         told, _ = ended([_CLOSED, url, what, str(cancelled)], asked, most)
-    assert told.count(b"was closed while it was asked") == 2, told
+    assert told.count(b"was closed during the request") == 2, told
 
 
 # The thread of a loop

@@ -29,14 +29,14 @@ class ForeignStore(_engine.ForeignStore, StoreMapping):
         A mapping of str to bytes-like, or an object with the methods of
         `tessarr.store.protocol.StoreProtocol`, which may be called from several threads.
     read_only : bool, default False
-        Refuse every change; a mapping that cannot be changed is read-only anyway.
+        Refuse every change. An immutable mapping is always read-only.
     any_keys : bool, default False
-        Whether any text is a key, as of `MemoryStore`.
+        Whether any text is a key, as for `MemoryStore`.
 
     Notes
     -----
-    Changes of one key exclude each other within the process; between processes if the
-    object has ``replace``.
+    Changes of one key exclude each other within the process, and between processes if the
+    object has a method ``replace``.
 
     Examples
     --------
@@ -48,29 +48,29 @@ class ForeignStore(_engine.ForeignStore, StoreMapping):
 
 
 class _AdaptedStore(ForeignStore):
-    """A store of the engine that was made only because a user gave another object."""
+    """An adapter for an object that the user passed as a store."""
 
 
 class _SplitStore(SplitStore, StoreMapping):
-    """Two stores in one, made because a user gave one for chunks."""
+    """A store for documents and another one for chunks, as the user passed them."""
 
 
 def adapt_store(store: Any, *, read_only: bool = False) -> Store:
-    """Return a store of the engine over any object that is a store.
+    """Return a store of the engine for any object that is a store.
 
     Parameters
     ----------
     store
-        A store of the engine, which is returned as it is; an ``fsspec.FSMap`` or a
+        A store of the engine, which is returned unchanged; an ``fsspec.FSMap`` or a
         ``upath.UPath``; a mapping of keys to bytes; or an object with the methods of
         `tessarr.store.protocol.StoreProtocol`.
     read_only
-        Whether to refuse every change, where an adapter is made.
+        Whether the adapter refuses every change.
 
     Raises
     ------
     TypeError
-        If it is nothing of the above.
+        If the object is none of these.
 
     Examples
     --------
@@ -92,9 +92,9 @@ def adapt_store(store: Any, *, read_only: bool = False) -> Store:
 
 
 def split_store(store: Store, chunks: Store) -> Store:
-    """Return a store with documents in `store`, and everything else in `chunks`.
+    """Return a store with documents in `store` and all other values in `chunks`.
 
-    Users see the two: `get_user_store` and `get_user_chunk_store` tell them apart.
+    `get_user_store` and `get_user_chunk_store` return the two stores again.
 
     Examples
     --------
@@ -111,29 +111,29 @@ def split_store(store: Store, chunks: Store) -> Store:
 
 
 def get_user_store(store: Store) -> Any:
-    """Return the object that a user gave, of which `store` was made."""
+    """Return the object from which `store` was made."""
     if type(store) is _SplitStore:
         store = store.metadata
     return store.object if type(store) is _AdaptedStore else getattr(store, "_user_store", store)
 
 
 def get_user_chunk_store(store: Store) -> Any:
-    """Return the object that a user gave for chunks: that for everything, if for these none."""
+    """Return the object that holds the chunks of `store`."""
     return get_user_store(store.chunks if type(store) is _SplitStore else store)
 
 
 def close_user_store(store: Store) -> None:
-    """Close the object that a user gave, if it is of a kind that has to be closed."""
+    """Close the object from which `store` was made, if it has a method ``close``."""
     method = getattr(get_user_store(store), "close", None)
     if method is not None:
         method()
 
 
 def get_dimension_separator(store: Store) -> Any:
-    """Return what stands in the keys of chunks of format 2, if the store says; else None.
+    """Return the store's separator for chunk keys of format 2, or None.
 
-    Stores of zarr-python 2 had a ``dimension_separator``, which arrays in them followed
-    unless they said so themselves.
+    Stores of zarr-python 2 have a ``dimension_separator``. It holds for arrays whose metadata
+    has none.
     """
     chunks = get_user_chunk_store(store)
     separator = getattr(chunks, "dimension_separator", None)

@@ -1,4 +1,4 @@
-"""Files of other formats that users have: what they are, and how a store is made of them."""
+"""Detection of files of other formats, and hints on how to copy them to a store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HDF5: Final = b"\x89HDF\r\n\x1a\n"
 
 _MIN_USER_BLOCK: Final = 512
 _MAX_USER_BLOCKS: Final = 16
-"""A user block in front of HDF5 has 512 bytes times a power of two: here up to 16 MiB."""
+"""A user block before HDF5 data has 512 bytes times a power of two: up to 16 MiB here."""
 
 _SIGNATURES: Final = {
     _HDF5: "HDF5",
@@ -29,10 +29,10 @@ _EMPTY_ZIP: Final = b"PK\x05\x06"
 
 
 def detect_format(path: object) -> str | None:
-    """Return the format of a file that can be copied from: "HDF5", "netCDF-3" or "NumPy".
+    """Return the format of a file that `copy_to` reads: "HDF5", "netCDF-3" or "NumPy".
 
-    netCDF-4 files are HDF5 files. None is for all other files, for what is no path of a file, and
-    for what cannot be read.
+    netCDF-4 files are HDF5 files. The result is None for all other files, for values that are no
+    path of a file, and for unreadable files.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def detect_format(path: object) -> str | None:
 
 
 def is_zip(path: str) -> bool:
-    """Tell whether a path is that of a Zip file, whatever its name; one of NumPy is none.
+    """Return whether a path is that of a Zip file, whatever its name, except NumPy's.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def is_zip(path: str) -> bool:
 
 
 def suggest_remedy(path: str) -> str:
-    """Return what to say of a file where the folder of a store should be."""
+    """Return a hint for a file that stands where a store needs a folder."""
     format_name = _detect_signature(path)
     if format_name in _COPIED_FORMATS:
         name = Path(path).name
@@ -95,12 +95,12 @@ def _detect_signature(path: object) -> str | None:
             start = opened.read(max(map(len, _SIGNATURES)))
             names = (name for sign, name in _SIGNATURES.items() if start.startswith(sign))
             return next(names, None) or ("HDF5" if _is_hdf5_after_user_block(opened) else None)
-    except (OSError, ValueError, RuntimeError):  # not to be read, or no name of a file
+    except (OSError, ValueError, RuntimeError):  # unreadable, or not a file name
         return None
 
 
 def _is_hdf5_after_user_block(file: BinaryIO) -> bool:
-    """Tell whether HDF5 begins after a user block, as in files of MATLAB."""
+    """Return whether HDF5 data begins after a user block, as in files of MATLAB."""
     for power in range(_MAX_USER_BLOCKS):
         file.seek(_MIN_USER_BLOCK << power)
         start = file.read(len(_HDF5))

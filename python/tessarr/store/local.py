@@ -18,37 +18,37 @@ class LocalStore(_engine.LocalStore, StoreMapping):
     Parameters
     ----------
     path : str or os.PathLike
-        The folder, with ``~`` for the home folder; the first write creates it.
+        The folder; a leading ``~`` is the home folder. The first write creates the folder.
     read_only : bool, default False
         Refuse every change (`ReadOnlyError`).
     durable : bool, default False
-        Every change has reached the disk when the call returns. Without it a killed
-        process leaves each value whole, but a power failure may lose recent ones.
+        Wait until the disk has each change. Without it a killed process leaves each value
+        complete, but a power failure may lose recent changes.
     reading : {"default", "memmap", "direct"}, default "default"
-        Read files through the cache of the system; as memory, which saves a copy, but a
-        process that reads while somebody shortens a file in place is ended; or past the
-        cache, where the file system can do that.
+        Read files through the system's cache ("default"); map them into memory, which saves a
+        copy, but the system kills a process whose file is truncated during the read
+        ("memmap"); or bypass the cache, if the file system can ("direct").
     locking : {"os", "lockfile", "none", "non_atomic"}, default "os"
-        How writers of one key keep out of each other's way. By a lock of the system on the
-        file ``key.__lock``, which the next writer takes over where one was killed. By that
-        file itself: where a writer was killed, remove it by hand. Not at all, except
-        within the process: of two changes of parts of one value one may be lost. Or that, and
-        files are changed in place: readers may see half of a change.
+        How writers of one key exclude each other. "os" locks the file ``key.__lock``; the next
+        writer takes it over from a killed one. "lockfile" uses the existence of that file;
+        remove it by hand after a writer was killed. "none" excludes writers within the process
+        only: two processes that change parts of one value may lose a change. "non_atomic" also
+        writes files in place: readers may see half of a change.
     lock_timeout_s : float, default 60
-        How long to wait for another writer, until a `StoreError` that is retryable.
+        How long to wait for another writer before a retryable `StoreError`.
 
     Notes
     -----
-    A value is replaced by renaming a new file onto it, so readers see one value whole and
-    never wait. Writers of one key exclude each other as TensorStore's do: threads, processes,
-    and TensorStore itself, if it has the same locking.
+    A write renames a new file onto the old one, so that readers see a complete value and never
+    wait. Threads and processes that write one key exclude each other, and also TensorStore with
+    the same locking.
 
-    On a file system without locks, "os" warns once and uses lock files that say which process
-    has made them: the next writer on the same machine takes over those of ended processes.
+    On a file system without locks, "os" warns once and uses lock files that name their process:
+    the next writer on the same machine takes over those of ended processes.
 
-    Symbolic links below the folder are followed. Deleting a node or a prefix that is a symbolic
-    link removes the link, and nothing that it leads to; so does replacing a node. Listings
-    omit a link to a folder above it.
+    The store follows symbolic links below the folder. Deleting or replacing a node or a prefix
+    that is a symbolic link removes the link and not its target. Listings omit a link to a parent
+    folder.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class LocalStore(_engine.LocalStore, StoreMapping):
     """
 
     def __new__(cls, path: str | PathLike[str], **settings: Any) -> Self:
-        if fspath(path).startswith("~"):  # a call less for all others
+        if fspath(path).startswith("~"):  # saves a call for other paths
             from tessarr.store.paths import expand_user
 
             path = expand_user(path)
@@ -68,7 +68,7 @@ class LocalStore(_engine.LocalStore, StoreMapping):
 
     @property
     def root(self) -> str:
-        """The folder, by the name that zarr-python 3 has for it."""
+        """The folder, with zarr-python 3's name."""
         return self.path
 
 

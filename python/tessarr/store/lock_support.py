@@ -1,4 +1,4 @@
-"""Whether a file system has locks."""
+"""Detection of file systems without locks."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["NO_LOCK_ERRNOS", "build_no_locks_error", "check_locks"]
 NO_LOCK_ERRNOS: Final = frozenset(
     (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL)
 )
-"""Numbers of the errors with which a file system without locks refuses one."""
+"""Error numbers with which a file system without locks refuses a lock."""
 
 
 def check_locks(path: str) -> None:
     """Raise an error if the file system of a file has no locks.
 
-    The lock is one of a temporary file in the folder of the file: on the file itself, it would end
-    the locks that this process has. Where no temporary file can be made, nothing is known.
+    The check locks a temporary file in the same folder: a lock on the file itself would end the
+    locks that this process holds. If the folder takes no temporary file, no error is raised.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def build_no_locks_error(path: str, error: OSError) -> StoreError:
     return StoreError(
         f"cannot lock {path!r}: its file system has no locks ({error.strerror}), without which "
         "writers would damage each other's changes; put the store on another file system, or use a "
-        "LocalStore, which does without",
+        "LocalStore, which needs none",
         errno=error.errno,
         filename=path,
     )

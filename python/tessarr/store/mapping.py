@@ -16,12 +16,12 @@ __all__ = ["StoreMapping"]
 
 
 class StoreMapping(MutableMapping[str, bytes]):
-    """What every store can do beside the methods of the engine: be a mapping.
+    """The mapping interface of every store.
 
     Notes
     -----
-    ``len`` lists all keys, as do the views that ``keys``, ``values`` and ``items`` give,
-    once each time that they are used. An empty store is true.
+    ``len`` lists all keys; so does each use of the views that ``keys``, ``values`` and ``items``
+    return. An empty store is true.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class StoreMapping(MutableMapping[str, bytes]):
 
     __slots__ = ()
 
-    # Two stores are equal where they are the same place, not where their values are.
+    # Stores are equal if they are the same location, not if their values are equal.
     def __eq__(self, other: object) -> bool:
         return self is other
 
@@ -66,7 +66,7 @@ class StoreMapping(MutableMapping[str, bytes]):
             return False
         try:
             return _as_store(self).size(key) is not None
-        except ArgumentError:  # not a key, which no store can hold
+        except ArgumentError:  # no store can hold such a key
             return False
 
     def __iter__(self) -> Iterator[str]:
@@ -82,15 +82,13 @@ class StoreMapping(MutableMapping[str, bytes]):
         """Remove everything."""
         _as_store(self).delete_prefix("")
 
-    # Folders
-
     def listdir(self, path: str = "") -> list[str]:
         """Return the names directly below a path, of keys and of folders, sorted.
 
         Parameters
         ----------
         path
-            Names joined by ``/``; "" is the root. Slashes at its ends are dropped.
+            Names joined by ``/``; "" is the root. Leading and trailing slashes are ignored.
         """
         prefix = _to_prefix(path)
         keys, prefixes = _as_store(self).list_dir(prefix)
@@ -98,11 +96,11 @@ class StoreMapping(MutableMapping[str, bytes]):
         return sorted({name[len(prefix) :] for name in names})
 
     def rmdir(self, path: str = "") -> None:
-        """Remove every key below a path; that there is none is fine."""
+        """Remove every key below a path; an absent path is no error."""
         _as_store(self).delete_prefix(_to_prefix(path))
 
     def getsize(self, path: str = "") -> int:
-        """Return the bytes of a value, or of all values below a path; 0 where there are none."""
+        """Return the size of a value, or of all values below a path; 0 if none exists."""
         store = _as_store(self)
         prefix = _to_prefix(path)
         size_bytes = store.size(prefix[:-1]) if prefix else None
@@ -111,17 +109,17 @@ class StoreMapping(MutableMapping[str, bytes]):
         return sum(store.size(key) or 0 for key in store.list(prefix))
 
     def rename(self, src_path: str, dst_path: str) -> None:
-        """Give a key, or all keys below a path, another path.
+        """Move a key, or all keys below a path, to another path.
 
-        What is at the new path already is replaced key by key, the rest of it stays.
-        Interrupted, it leaves some keys under both paths, and none under neither.
+        Existing keys at the new path are replaced; other keys there stay. An interrupted call
+        leaves some keys under both paths and loses none.
 
         Raises
         ------
         NotFoundError
-            If there is nothing at `src_path`.
+            If `src_path` has no keys.
         ArgumentError
-            If one of the paths is below the other.
+            If one path is below the other.
         """
         store = _as_store(self)
         old, new = _to_prefix(src_path), _to_prefix(dst_path)
@@ -140,10 +138,8 @@ class StoreMapping(MutableMapping[str, bytes]):
         for key in keys:
             store.delete(key)
 
-    # The end
-
     def close(self) -> None:
-        """Let go of what the store holds open. Most hold nothing, and go on to work."""
+        """Close what the store holds open. Most stores hold nothing and stay usable."""
 
     def __enter__(self) -> Self:
         return self

@@ -18,19 +18,17 @@ class MemoryStore(_engine.MemoryStore, StoreMapping):
     Parameters
     ----------
     items : mapping of str to bytes, optional
-        First contents, copied.
+        The initial contents, which are copied.
     name : str, optional
-        Stores of the same name share their contents, everywhere in the process, and
-        live as long as it.
+        Stores of the same name share their contents in the process, until it ends.
     any_keys : bool, default False
-        Whether any text is a key, also what no other store has: the empty one, and those with
-        empty, "." or ".." segments. What has a name has the keys of all stores.
+        Whether any text is a key, including the empty text and keys with empty, "." or ".."
+        segments. A named store accepts only the keys of all stores.
 
     Notes
     -----
-    A pickle of a store without a name holds the contents, so that unpickling makes an
-    independent copy. A named store is pickled by its name; in another process that is a
-    `StoreError`, not an empty store.
+    A pickle of an unnamed store contains the values; unpickling creates an independent copy. A
+    pickle of a named store contains the name; in another process it raises a `StoreError`.
 
     Examples
     --------

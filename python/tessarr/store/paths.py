@@ -12,12 +12,12 @@ __all__ = ["check_path", "expand_user", "is_writable"]
 
 
 def check_path(path: str) -> None:
-    r"""Refuse text that cannot be the path of a file.
+    r"""Raise an error if a text cannot be the path of a file.
 
     Raises
     ------
     ArgumentError
-        If the file system's encoding has no bytes for it.
+        If the file system's encoding cannot encode it.
 
     Examples
     --------
@@ -33,9 +33,9 @@ def check_path(path: str) -> None:
 
 
 def expand_user(path: str | PathLike[str]) -> str | PathLike[str]:
-    """Return a path with the home folder in the place of a leading ``~``, as a shell does.
+    """Return a path with a leading ``~`` replaced by the home folder, as a shell does.
 
-    A folder that is called ``~`` is ``./~``.
+    Write ``./~`` for a folder with the name ``~``.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def expand_user(path: str | PathLike[str]) -> str | PathLike[str]:
 
 
 def is_writable(path: str) -> bool:
-    """Return whether a file, or the folder in which it would be, may be written.
+    """Return whether a file, or the folder of a new file, is writable.
 
     Examples
     --------

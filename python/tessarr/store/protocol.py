@@ -1,4 +1,4 @@
-"""What a store written in Python has to offer."""
+"""Protocols of stores that are written in Python."""
 
 from __future__ import annotations
 
@@ -13,68 +13,66 @@ __all__ = ["FileSystemPath", "OpenedValue", "StoreProtocol"]
 
 
 class StoreProtocol(Protocol):
-    """A store of a third party: no base class, only methods.
+    """The methods of a third-party store; no base class is necessary.
 
-    Keys are relative and "/"-separated; Tessarr never passes one with an empty,
-    "." or ".." segment. The methods are called from several threads at a time.
-    Whatever they raise reaches the user as it is, with a note that names the key.
+    Keys are relative and "/"-separated; Tessarr never passes a key with an empty, "." or ".."
+    segment. Several threads call the methods concurrently. Their exceptions reach the user
+    unchanged, with a note that names the key.
 
     Notes
     -----
-    A store may have more methods, which are found when it is wrapped:
+    A store may have further methods, which Tessarr looks up once:
 
     ``replace(key, data, expected) -> bool``
-        Change the key to ``data`` (bytes; None: remove it) if it holds
-        ``expected`` (bytes; None: absent), at once for every user of the store,
-        else change nothing and give False. Without it writers of one chunk
-        exclude each other within one process only. Where nobody knows whether it was done,
-        a `StoreError` of the kind "answer_lost" says so: then the value is looked at.
+        Replace the value of the key by ``data`` (None: remove it) if it equals ``expected``
+        (None: absent), atomically for all users of the store; else change nothing and return
+        False. Without this method writers of one chunk exclude each other within one process
+        only. If the result is unknown, raise a `StoreError` of the kind "answer_lost": Tessarr
+        then reads the value.
     ``replace_all(values, expected) -> bool``
-        The same for several keys at once, so that no reader sees some of the changes: two
-        dictionaries, from keys to what they become and to what they have to hold. Without it a
-        transaction that has to be atomic can change one key only.
+        The same for several keys in one atomic step; both arguments are dictionaries by key.
+        Without this method an atomic transaction can change one key only.
     ``list_dir(prefix) -> (keys, prefixes)``
         Lists of the keys and of the prefixes (ending in "/") one level below
-        ``prefix``. Without it a hierarchy is listed by listing every key.
+        ``prefix``. Without this method Tessarr lists every key.
     ``delete_prefix(prefix)``
-        Remove every key below ``prefix``. Without it each is deleted by itself.
+        Remove every key below ``prefix``. Without this method Tessarr deletes each key.
     ``deletes_at_once``
-        A bool: whether ``delete_prefix`` is one step, also if the program is killed meanwhile.
+        A bool: whether ``delete_prefix`` is atomic, even if the program is killed meanwhile.
         Without it a deletion leaves a mark until it is complete.
     ``replace_prefix(staged, prefix)``
-        Move every key below ``staged`` to ``prefix`` in one step, and remove what was there.
-        Without it a node that is replaced is deleted before the new one is complete.
+        Move every key below ``staged`` to ``prefix`` in one atomic step, and remove the former
+        keys there. Without this method a replaced node is deleted before the new one is
+        complete.
     ``open_value(key) -> OpenedValue | None``
-        Open a value to read parts of it. Without it a value is read whole, also
-        where a part of a shard would do.
+        Open a value to read parts of it. Without this method Tessarr reads whole values, even
+        where a part of a shard would suffice.
     ``open_tail(key, count) -> OpenedValue | None``
-        The same, where the last ``count`` bytes are read first: with them its size can be had
-        by one request. Without it `open_value` is called.
+        The same for reads that begin with the last ``count`` bytes, so that one request can
+        return them together with the size. Without this method Tessarr calls `open_value`.
     ``open_head(key, count) -> OpenedValue | None``
-        The same, where the first ``count`` bytes are read first, or all, if that is None. With
-        it a document is had with one request, and one that is too large is not fetched.
+        The same for reads that begin with the first ``count`` bytes, or with all if that is
+        None. It fetches a document with one request, but not a document that is too large.
     ``open_part(key, offset, count) -> OpenedValue | None``
-        The same, where ``count`` bytes from ``offset`` are read first, as many of them as there
-        are: with it a part of a chunk without codecs is one request, and so is one that a cache
-        lacks. A value may be shorter, and is opened all the same. A cache goes on with parts that
-        it has if what is opened has the same ``state``: bytes, at most 47 of them, that are an
-        attribute of an `OpenedValue`, and differ where the value does. Where there is no such
-        attribute, nor a ``version`` (below), or it is None, the cache begins anew.
+        The same for reads that begin with ``count`` bytes from ``offset``, or fewer if the value
+        is shorter. It fetches a part of a chunk without codecs, or a part that a cache lacks,
+        with one request. A cache keeps its parts of a value as long as the attribute ``state``
+        of the `OpenedValue` stays equal: at most 47 bytes that differ for different values.
+        Without ``state`` and ``version`` (below), or if both are None, the cache drops them.
     ``replace_version(key, data, version) -> bytes | bool``
-        As ``replace``, where what is expected is the ``version`` of what was opened: bytes, at
-        most 47 of them, that are an attribute of an `OpenedValue`, and tell the state of the key
-        from all others. Gives the version of what is there now, or True; then so may ``put``.
-        It needs ``open_head``. Where a value has no such attribute, or it is None, writers of it
-        exclude each other within one process only.
+        As ``replace``, where the precondition is the attribute ``version`` of an `OpenedValue`:
+        at most 47 bytes that identify the state of the key. It returns the new version, or
+        True; ``put`` may return the same. It requires ``open_head``. Without the attribute, or
+        if it is None, writers of the value exclude each other within one process only.
     ``identity``
-        A str that is the same for stores that are the same place. Without it what is remembered
-        of versions is not shared among them.
+        A str that is equal for stores at the same location. Without it such stores do not share
+        cached versions.
     ``hold(key)``
-        Give a context manager that keeps other processes out while it is entered. Without
-        it those that resize an array, or append to it, exclude each other within one process.
+        Return a context manager that excludes other processes. Without this method writers that
+        resize an array, or append to it, exclude each other within one process only.
     ``concurrency``
-        An int: how many chunks are fetched or stored at a time, where that is more than
-        there are threads. For stores that are far away, and let the GIL go while they wait.
+        An int: the number of chunks that are fetched or stored concurrently, if it exceeds the
+        number of threads. Set it for remote stores that release the GIL while they wait.
 
     Examples
     --------
@@ -92,24 +90,24 @@ class StoreProtocol(Protocol):
     """
 
     def get(self, key: str) -> bytes | bytearray | memoryview | None:
-        """Give the value of ``key``; None, or a `KeyError`, if it is absent."""
+        """Return the value of ``key``; None, or a `KeyError`, if it is absent."""
         ...
 
     def put(self, key: str, data: bytes) -> object:
-        """Replace the value of ``key``; readers see the old value or the new one."""
+        """Replace the value of ``key``. Readers see either the old or the new value."""
         ...
 
     def delete(self, key: str) -> object:
-        """Remove ``key``; that it is absent is fine, or a `KeyError`."""
+        """Remove ``key``. For an absent key, return or raise a `KeyError`."""
         ...
 
     def list(self, prefix: str) -> Iterable[str]:
-        """Give every key that starts with ``prefix``, in any order."""
+        """Return every key that starts with ``prefix``, in any order."""
         ...
 
 
 class OpenedValue(Protocol):
-    """A value opened for reading parts of it; later changes of the key do not show."""
+    """A value that is open for reading; later changes of the key do not affect it."""
 
     @property
     def size(self) -> int:
@@ -117,7 +115,7 @@ class OpenedValue(Protocol):
         ...
 
     def read(self, offset: int, count: int) -> bytes | bytearray | memoryview:
-        """Give exactly ``count`` bytes from ``offset``."""
+        """Return exactly ``count`` bytes from ``offset``."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Stores of Python classes: shown, compared and pickled by what they were made of."""
+"""Base class of stores whose repr, equality and pickle come from their arguments."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["DescribedStore"]
 
 
 class DescribedStore(Store, StoreMapping):
-    """A store that is what its arguments say.
+    """A store with a repr, equality and pickle that come from its arguments.
 
-    A subclass has ``__new__`` alone, and that ends in ``return cls._build(arguments, store)``:
-    the arguments by name that make an equal store, and the store of the engine that does
-    the work. Two such stores are equal where class and arguments are.
+    A subclass defines ``__new__``, which ends in ``return cls._build(arguments, store)``:
+    the arguments by name that make an equal store, and the engine's store that performs the
+    requests. Two such stores are equal if their classes and arguments are.
     """
 
     _arguments: dict[str, Any]

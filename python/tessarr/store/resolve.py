@@ -34,13 +34,13 @@ __all__ = [
 StoreLike: TypeAlias = (
     "str | os.PathLike[str] | Store | Mapping[str, Any] | StoreProtocol | FileSystemPath | None"
 )
-"""What is understood as a store: see `open_store`."""
+"""The values that `open_store` accepts as a store."""
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
-"""What may happen to what is there: see `tessarr.api.open`."""
+"""Modes of opening: see `tessarr.api.open`."""
 
 Opener: TypeAlias = "Callable[..., Any]"
-"""Opens a URL: see `register_store`."""
+"""A function that opens a URL: see `register_store`."""
 
 _MODES: Final = frozenset(("r", "r+", "a", "w", "w-", "x"))
 
@@ -49,9 +49,8 @@ _openers: Registry[Opener] = Registry("store", "tessarr.stores")
 _FILE_SCHEMES: Final = frozenset({"sqlite", "zip"})
 _FILE_SUFFIXES: Final = (".zip", ".ozx", ".sqlite", ".sqlite3", ".db")
 
-# Also chained URLs, whose first part may have nothing behind the scheme: "simplecache::s3://…".
-# What comes last may be a path, as in "zip::data.zip": the first is known then, for "a::b" is a
-# folder.
+# A chained URL may begin with a scheme alone ("simplecache::s3://…") and may end with a path
+# ("zip::data.zip"). Only known schemes may come before a path, since "a::b" is a folder.
 _CHAINED_SCHEMES: Final = (
     "async_wrapper|blockcache|cached|dir|filecache|libarchive|reference|simplecache|sqlite|tar|zip"
 )
@@ -69,7 +68,7 @@ def locate_node(
     chunk_store: StoreLike = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> tuple[Store, str]:
-    """Return the store that is meant, and the path in it, normalised as the format says.
+    """Resolve a store argument and a path to a store and a path in it.
 
     Parameters
     ----------
@@ -79,7 +78,7 @@ def locate_node(
     Raises
     ------
     ArgumentError
-        If the mode, the format or the path is not allowed.
+        If the mode, the format or the path is invalid.
 
     Examples
     --------
@@ -104,7 +103,7 @@ def locate_node(
 
 
 def _join_path(store: Store, base: str, path: str) -> str:
-    """Return the path of a node below `at`; that of a packed folder may be in it already."""
+    """Join two paths; `path` may already begin with the root folder of a Zip file."""
     joined = join(base, path)
     folder = getattr(store, "root_folder", "")
     if not folder or base != folder or not f"{path}/".startswith(f"{folder}/"):
@@ -113,7 +112,7 @@ def _join_path(store: Store, base: str, path: str) -> str:
 
 
 def is_url(text: str) -> bool:
-    """Tell whether a text is a URL rather than a path.
+    """Return whether a text is a URL rather than a path.
 
     Examples
     --------
@@ -128,10 +127,10 @@ def is_url(text: str) -> bool:
 def open_store(
     store: StoreLike, mode: str = "a", *, storage_options: Mapping[str, Any] | None = None
 ) -> tuple[Store, str]:
-    """Find the store that is meant, and the path in it.
+    """Resolve a store argument to a store and a path in it.
 
-    Nothing is read or created: a folder that does not exist is an empty store. Only a Zip
-    file is opened, and created, at once.
+    The call performs no I/O, except that it opens or creates a Zip file. A folder that does not
+    exist is an empty store.
 
     Parameters
     ----------
@@ -147,10 +146,10 @@ def open_store(
         or a group, for where it is; a mapping of keys to bytes; an object with the methods of
         `tessarr.store.protocol.StoreProtocol`; None for a new store in memory.
     mode : {"r", "r+", "a", "w", "w-"}, default "a"
-        With ``"r"`` the store that is made here refuses every change. A store that is
-        given stays as it is.
+        With ``"r"`` a store that this call creates refuses every change. A `Store` argument
+        keeps its own mode.
     storage_options : mapping, optional
-        Arguments of the file system of a URL, as fsspec takes them.
+        Arguments of fsspec's file system for the URL.
 
     Returns
     -------
@@ -161,11 +160,11 @@ def open_store(
     Raises
     ------
     UnsupportedError
-        The scheme of the URL is not known.
+        If the scheme of the URL is unknown.
     ArgumentError
-        The URL is malformed.
+        If the URL is malformed.
     TypeError
-        The object is nothing of the above, or takes no options.
+        If the object is none of these, or takes no `storage_options`.
 
     Examples
     --------
@@ -236,7 +235,7 @@ def _build_options_error(store: object) -> TypeError:
 
 
 def get_folder(store: Store) -> str | None:
-    """Return the folder that a store is, whether there is one or not; None for other stores."""
+    """Return the path of a `LocalStore`; None for other stores."""
     return store.path if isinstance(store, LocalStore) else None
 
 
@@ -256,17 +255,17 @@ def _open_registered(
 
 
 def register_store(scheme: str) -> Callable[[Opener], Opener]:
-    """Register a function that opens URLs of a scheme; a decorator.
+    """Register a function that opens URLs with a scheme, as a decorator.
 
-    It is called as ``opener(url, read_only=…)`` and returns a store, a mapping of keys to
-    bytes or an object with the methods of `StoreProtocol`; or a tuple of that and the
-    path of the node in it. With ``read_only`` it has to refuse changes, if it returns a
-    `Store`; all else is made to.
+    Tessarr calls it as ``opener(url, read_only=…)``. It returns a store, a mapping of keys to
+    bytes or an object with the methods of `StoreProtocol`; or a tuple of that and a path.
+    If it returns a `Store`, that must refuse changes where ``read_only`` is true; Tessarr
+    wraps other objects so that they do.
 
     Parameters
     ----------
     scheme : str
-        What URLs begin with, before ``://``: in lower case.
+        The part of URLs before ``://``, in lower case.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Stores in single files, by their paths and URLs."""
+"""Zip and SQLite stores, opened by the path or URL of their file."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 __all__ = ["ZIP_SUFFIXES", "open_path", "open_url", "parse_file_url", "repair_zip"]
 
 ZIP_SUFFIXES: Final = (".zip", ".ozx")
-"""What the names of Zip files end in; OME-Zarr calls them ``.ozx``."""
+"""Suffixes of Zip files; OME-Zarr uses ``.ozx``."""
 
 _SQLITE_SUFFIXES: Final = (".sqlite", ".sqlite3", ".db")
 
 
 def open_path(path: str, *, mode: str, durable: bool) -> tuple[Store, str] | None:
-    """Return the store in a file, and the path in it; None where a folder is meant.
+    """Return the store in a file and the path in it, or None for a folder.
 
     Parameters
     ----------
     path
-        Of any kind. A Zip file is recognised by its first bytes, a database by its content;
-        new files are made where it ends in ``.zip``, ``.ozx``, ``.sqlite`` or ``.sqlite3``.
+        Any path. The first bytes identify a Zip file or a database; a path that ends in
+        ``.zip``, ``.ozx``, ``.sqlite`` or ``.sqlite3`` may be a new file.
     mode
         As for `open_store`.
     durable
-        Whether changes wait for the disk.
+        Whether each change waits until the disk has it.
     """
     path = str(expand_user(path))
     suffix = Path(path).suffix.lower()
@@ -51,9 +51,9 @@ def open_path(path: str, *, mode: str, durable: bool) -> tuple[Store, str] | Non
 
 
 def open_url(url: str, *, mode: str, durable: bool) -> tuple[Store, str] | None:
-    """Return the store in a file that a URL names, and the path in it.
+    """Return the store in the file of a URL and the path in it.
 
-    None where the file is not on this machine.
+    The result is None if the file is not on this machine.
     """
     parsed = parse_file_url(url)
     database = url.lower().startswith("sqlite")
@@ -69,14 +69,14 @@ def open_url(url: str, *, mode: str, durable: bool) -> tuple[Store, str] | None:
 
 
 def repair_zip(location: object, *, enabled: bool) -> bool:
-    """Complete a Zip file that a killed process left; return whether that was done.
+    """Repair a Zip file without a directory; return whether a repair took place.
 
     Parameters
     ----------
     place
-        The path or the URL of the file; all else is left alone.
+        The path or the URL of the file; other values have no effect.
     wanted
-        Whether to do so.
+        Whether to repair the file.
     """
     if not enabled or not isinstance(location, str | os.PathLike):
         return False
@@ -92,7 +92,7 @@ def repair_zip(location: object, *, enabled: bool) -> bool:
 
 
 def _open_database(path: str, *, mode: str, durable: bool) -> Store:
-    """Open a database; one that exists but may not be written for reading where "a" allows that."""
+    """Open a database; mode "a" opens one that is not writable as read-only."""
     from tessarr.store.sqlite import SQLiteStore
 
     denied = mode == "a" and os.path.exists(path) and not is_writable(path)  # noqa: PTH110 (text)
@@ -106,7 +106,7 @@ def _open_zip_file(path: str, *, mode: str, durable: bool) -> tuple[Store, str]:
 
 
 def parse_file_url(url: str) -> tuple[str, str] | None:
-    """Return the file of this machine that a URL names, and the path in it; else None.
+    """Return the local file of a URL and the path in it, or None.
 
     Parameters
     ----------

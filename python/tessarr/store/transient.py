@@ -1,4 +1,4 @@
-"""Which errors of stores may have passed when somebody asks again."""
+"""Classification of store errors: transient or final, applied or not."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = [
 ]
 
 NOT_IMPLEMENTED: Final = 501
-"""The status with which a server says that it knows no such request."""
+"""The status of a server that does not know the kind of request."""
 
 GATEWAY_STATUSES: Final = frozenset({500, 502, 504})
-"""With these a server, or who stands before it, says no more than that there is no answer."""
+"""Statuses that leave open whether the server applied the request."""
 
 _BUSY_STATUSES: Final = frozenset({408, 429, 503})
-"""With these it says that it has done nothing."""
+"""Statuses of a busy server, which did not apply the request."""
 _TRANSIENT_ERRNOS: Final = frozenset(
     getattr(errno, name)
     for name in (
@@ -65,24 +65,24 @@ _UNSENT_ERRORS: Final = frozenset(
 
 
 def iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Return an error, and what it was caused by."""
+    """Yield an error and its causes."""
     while error is not None:
         yield error
         error = error.__cause__
 
 
 def get_status(error: BaseException) -> int:
-    """Return the status with which a server has answered; 0 where the error does not say."""
+    """Return the HTTP status of an error; 0 if it has none."""
     answer = getattr(error, "response", None)  # of botocore
     if isinstance(answer, dict):
         return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    name = "status" if hasattr(error, "status") else "code"  # which may warn that it is old
+    name = "status" if hasattr(error, "status") else "code"  # some libraries deprecate `code`
     status = getattr(error, name, None)
     return int(status) if isinstance(status, (int, str)) and str(status).isdigit() else 0
 
 
 def is_transient(error: BaseException | None) -> bool:
-    """Return whether an error of a store may be gone when it is asked again.
+    """Return whether the same request can succeed after this error.
 
     Examples
     --------
@@ -104,9 +104,9 @@ def is_transient(error: BaseException | None) -> bool:
 
 
 def is_unapplied(error: BaseException) -> bool | None:
-    """Return whether an error says that nothing was changed, as servers do that are busy.
+    """Return whether an error proves that the store applied no change.
 
-    False where there was no answer: then nobody knows. None where something else failed.
+    True for a busy server, False if the response was lost, None for other errors.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def is_unapplied(error: BaseException) -> bool | None:
 
 
 def classify_error(error: BaseException) -> tuple[BaseException, bool, bool | None]:
-    """Return an error of a store, as it is told, `is_transient` and `is_unapplied`."""
+    """Return an error of a store with the results of `is_transient` and `is_unapplied`."""
     return error, is_transient(error), is_unapplied(error)
 
 

@@ -1,4 +1,4 @@
-"""Stores in dicts of Python, by the names that zarr-python 2 has for them."""
+"""Stores in Python dicts with zarr-python 2's names: `DictStore`, `KVStore`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Dict: TypeAlias = "MutableMapping[str, Any]"
 
 
 class _ObjectStore(DescribedStore):
-    """A store over an object: equal to another over the same object, whatever that holds."""
+    """A store over an object; stores over the same object are equal."""
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._object is other._object
@@ -36,14 +36,14 @@ class _ObjectStore(DescribedStore):
 class DictStore(_ObjectStore):
     """A store in dicts in dicts: ``root["a"]["b"]`` is the value of the key ``a/b``.
 
-    For anything but to look into it, `MemoryStore` is the faster one.
+    Prefer `MemoryStore`, which is faster, unless a program reads the dicts.
 
     Parameters
     ----------
     root : MutableMapping, optional
         The outermost dict; by default a new one.
     cls : callable, default dict
-        Makes the dicts within.
+        Creates the inner dicts.
     dimension_separator : {".", "/"}, optional
         As for `DirectoryStore`.
 
@@ -83,12 +83,12 @@ class DictStore(_ObjectStore):
 
 
 class KVStore(_ObjectStore):
-    """Any mutable mapping of keys to bytes, with all that stores can do.
+    """A store over any mutable mapping of keys to bytes.
 
     Parameters
     ----------
     mutablemapping : MutableMapping
-        What holds the values.
+        The mapping of keys to values.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class KVStore(_ObjectStore):
 
 
 class _NestedDicts:
-    """Dicts in dicts as a store: see `tessarr.store.protocol`."""
+    """Nested dicts with the methods of `tessarr.store.protocol.StoreProtocol`."""
 
     def __init__(self, root: _Dict, make: Callable[[], _Dict]) -> None:
         self._root = root
@@ -144,7 +144,7 @@ class _NestedDicts:
                 self._remove(prefix[:-1])
 
     def _remove(self, path: str) -> None:
-        """Remove a value or a dict, and the dicts around it that are empty then."""
+        """Remove a value or a dict, and each outer dict that becomes empty."""
         *folders, name = path.split("/")
         around = [self._find_folder(folders[:depth]) for depth in range(len(folders) + 1)]
         for parent, inner in zip(reversed(around), (name, *reversed(folders)), strict=True):
@@ -177,7 +177,7 @@ class _NestedDicts:
 
 
 def _iterate_keys(root: Mapping[str, Any], prefix: str) -> Iterator[str]:
-    # Keys may be nested more deeply than calls may.
+    # No recursion: keys may have more levels than the call stack allows.
     folders = [(prefix, root)]
     while folders:
         path, folder = folders.pop()

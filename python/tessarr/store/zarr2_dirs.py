@@ -1,4 +1,4 @@
-"""Stores in folders, by the names that zarr-python 2 has for them."""
+"""Folder stores with zarr-python 2's names: `DirectoryStore` and its subclasses."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["DirectoryStore", "NestedDirectoryStore", "TempStore"]
 
 
 class DirectoryStore(LocalStore):
-    """A store in a folder, by the name that zarr-python 2 has for it.
+    """A store in a folder, with zarr-python 2's name and arguments.
 
     Parameters
     ----------
     path : str or os.PathLike
         The folder; the first write creates it.
     dimension_separator : {".", "/"}, optional
-        What stands in the names of chunks of arrays of format 2, unless the array says so
-        itself: "." for files side by side, "/" for folders in folders.
+        The separator in chunk keys of format 2, if the metadata of the array has none: "." for
+        one folder of chunks, "/" for nested folders.
     read_only, durable
         As for `LocalStore`.
 
@@ -64,18 +64,17 @@ class DirectoryStore(LocalStore):
 
 
 class NestedDirectoryStore(DirectoryStore):
-    """A store in a folder, with the chunks of arrays of format 2 in folders of their own.
+    """A store in a folder, with the chunks of format 2 in nested folders.
 
-    It is a `DirectoryStore` with ``dimension_separator="/"``: chunk (1, 2) is the file
-    ``1/2``. Arrays that older programs wrote in this way, without saying so in their
-    metadata, are read.
+    This is a `DirectoryStore` with ``dimension_separator="/"``: chunk (1, 2) is the file
+    ``1/2``. It also reads arrays of older programs whose metadata lacks the separator.
 
     Parameters
     ----------
     path : str or os.PathLike
         The folder; the first write creates it.
     dimension_separator : {"/"}, default "/"
-        There is no choice.
+        The only accepted value.
     read_only, durable
         As for `LocalStore`.
 
@@ -104,21 +103,21 @@ class NestedDirectoryStore(DirectoryStore):
 
 
 class TempStore(DirectoryStore):
-    """A store in a new temporary folder, which is removed when Python ends.
+    """A store in a new temporary folder, which the end of Python removes.
 
     Parameters
     ----------
     suffix, prefix : str
-        How the name of the folder ends and begins.
+        The end and the beginning of the folder's name.
     dir : str or os.PathLike, optional
-        Where the folder is; by default where the system has temporary files.
+        The parent folder; by default the system's folder for temporary files.
     dimension_separator : {".", "/"}, optional
         As for `DirectoryStore`.
 
     Notes
     -----
-    `close`, or leaving a ``with`` block, removes the folder at once. Only the process that
-    made the store removes it; a pickle is a `DirectoryStore` of the folder.
+    `close`, or the end of a ``with`` block, removes the folder at once. Only the process that
+    created the store removes it. A pickle restores a `DirectoryStore` of the folder.
 
     Examples
     --------
@@ -159,7 +158,7 @@ class TempStore(DirectoryStore):
 
 
 class _Removal:
-    """Removes a folder, in the process that made it."""
+    """Removes a folder, in the process that created it."""
 
     def __init__(self, path: str) -> None:
         self._path = path

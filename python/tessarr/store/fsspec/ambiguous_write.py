@@ -1,4 +1,4 @@
-"""Answers that are lost: a file system asks again, and is told that a change is made already."""
+"""Detection of ambiguous writes: responses that were lost before a client library retried."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _sent: Final[ContextVar[list[object] | None]] = ContextVar("sent", default=None)
 async def record_requests(
     unanswered: list[object], work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any
 ) -> T:
-    """Do what asks a server, and note the requests to which there is no answer."""
-    _sent.set(unanswered)  # each task has its own
+    """Run `work`, and record its requests without a response in `unanswered`."""
+    _sent.set(unanswered)  # each task has its own context
     return await work(*arguments)
 
 
 def build_answer_lost_error(path: str) -> StoreError:
-    """Return the error of a change that may have been made before it was refused."""
+    """Return the error for a change that may have been applied before a retry was refused."""
     return StoreError(
         f"{path!r}: the response to a change was lost, and asked again the server has refused it, "
         "as it does where it was made; look before you do it again",
@@ -43,28 +43,28 @@ def build_answer_lost_error(path: str) -> StoreError:
 
 
 def build_unclear_error() -> ConnectionError:
-    """Return the error of a change that may have been made before it could not be asked for."""
+    """Return the error for a change that may have been applied before its retry failed."""
     return ConnectionError("the response to a change was lost, and then it failed")
 
 
 async def trace_s3_client(client: Any) -> None:
-    """Have the requests of a client of botocore noted.
+    """Record the requests of a botocore client.
 
-    It asks again, and so do s3fs, and aiohttp where a connection was closed, which tells nobody.
+    botocore, s3fs and, after a closed connection, aiohttp retry requests silently.
     """
-    # None of these is public: where they have other names, answers are lost as before.
+    # These names are private: with others, ambiguous writes stay undetected.
     http: Any = getattr(getattr(client, "_endpoint", None), "http_session", None)
-    sessions = [getattr(http, "_session", None)]  # before aiobotocore had one for each proxy
+    sessions = [getattr(http, "_session", None)]  # older versions of aiobotocore
     if getattr(http, "_sessions", None) is not None and hasattr(http, "_get_session"):
         await http._get_session(None)
         sessions = [*http._sessions.values()]
     for session in sessions:
-        if hasattr(session, "trace_configs"):  # else it is none of aiohttp
+        if hasattr(session, "trace_configs"):  # a session of aiohttp
             trace_session(session)
 
 
 def trace_session(session: Any) -> None:
-    """Have the requests of a session of aiohttp noted."""
+    """Record the requests of an aiohttp session."""
     if _get_trace() not in session.trace_configs:
         session.trace_configs.append(_get_trace())
 

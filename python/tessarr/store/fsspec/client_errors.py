@@ -1,4 +1,4 @@
-"""Errors of file systems and of their client libraries, as a `StoreError`."""
+"""Conversion of errors of fsspec and its client libraries to `StoreError`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Event loops of fsspec that answer requests, and waiting for them."""
+"""Start work in fsspec's event loops, and wait for its results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 FailCallback: TypeAlias = "Callable[[BaseException], object]"
-"""Is told why what somebody waits for does not come."""
+"""A callback for the error that ends a pending operation."""
 
 _POLL_S: Final = 0.05
 
@@ -40,10 +40,10 @@ _pending: Final[WeakKeyDictionary[AbstractEventLoop, dict[FailCallback, object]]
 
 
 def get_pending(loop: AbstractEventLoop) -> dict[FailCallback, object]:
-    """Return what ends those who wait for an event loop, if that is closed before it has.
+    """Return the callbacks of the pending operations of an event loop, which its `close` calls.
 
-    The values are only kept: loops keep no tasks. Nothing but the call of its method tells of a
-    loop that it is closed, and what it has not done it never does.
+    The values are the tasks, which the loop itself references weakly. A closed loop never
+    finishes its tasks, and only its method `close` reports that it closes.
     """
     callbacks = _pending.get(loop)
     if callbacks is None:
@@ -52,17 +52,17 @@ def get_pending(loop: AbstractEventLoop) -> dict[FailCallback, object]:
 
         def closing() -> None:
             close()
-            with suppress(KeyError):  # those who begin meanwhile may take their own out
+            with suppress(KeyError):  # new operations may remove their callback
                 while True:
                     callbacks.popitem()[0](build_closed_error())
 
-        with suppress(AttributeError):  # loops of others need not let it be replaced
+        with suppress(AttributeError):  # other event loops may not allow it
             loop.close = closing  # type: ignore[method-assign]
     return callbacks
 
 
 def start_work(loop: AbstractEventLoop, work: Callable[[], object], fail: FailCallback) -> None:
-    """Have an event loop in another thread begin work; `fail` if it is closed before that."""
+    """Start work in an event loop of another thread; call `fail` if the loop closes first."""
     waits = get_pending(loop)
     waits[fail] = None
 
@@ -78,17 +78,17 @@ def start_work(loop: AbstractEventLoop, work: Callable[[], object], fail: FailCa
 
 
 def build_closed_error() -> StoreError:
-    """Return what is told to who waits for an event loop that ends before it has answered."""
-    return StoreError("the event loop of the file system was closed while it was asked")
+    """Return the error for operations of an event loop that was closed."""
+    return StoreError("the event loop of the file system was closed during the request")
 
 
 def run_in_loop(
     loop: AbstractEventLoop, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any
 ) -> T:
-    """Return what work gives that is done by an event loop in another thread.
+    """Run work in an event loop of another thread and return its result.
 
-    What fsspec has for it wakes who waits twice, as that waits for the lock of an event then: with
-    many requests under way this takes as long as all else that the loop does.
+    fsspec's own function wakes the waiting thread twice, which doubles the cost of many concurrent
+    requests.
     """
     from asyncio import CancelledError
 
@@ -112,7 +112,7 @@ def run_in_loop(
             result.append(await work(*arguments))
         except CancelledError:
             failed.append(build_closed_error())
-        except BaseException as error:  # noqa: BLE001 (told to who waits)
+        except BaseException as error:  # noqa: BLE001 (raised in the waiting thread)
             failed.append(error)
         waits.pop(fail, None)
         ended.open()
@@ -125,18 +125,18 @@ def run_in_loop(
 
 
 def find_reentry(loop: AbstractEventLoop) -> UnsupportedError | None:
-    """Return why this thread must not wait for an event loop, if it is that one's."""
+    """Return the error for waiting for an event loop in its own thread, or None."""
     return _build_reentry_error() if _get_running_loop() is loop else None
 
 
 def wait_for_item(ends: SimpleQueue[Any], timeout: float | None) -> None:
-    """Wait for an item, as `get` does.
+    """Wait for an item of a queue, like `get`.
 
     Raises
     ------
     UnsupportedError
-        In the thread of an event loop that others wait for meanwhile: it may be their end that
-        the item tells of.
+        In the thread of an event loop that has pending operations: the item may depend on one
+        of them.
     """
     loop = _get_running_loop()
     waits = None if loop is None else _pending.get(loop)
@@ -150,7 +150,7 @@ def wait_for_item(ends: SimpleQueue[Any], timeout: float | None) -> None:
             ends.get(timeout=max(0.0, timeout_s))
         except Empty:
             if until is not None and monotonic() >= until:
-                raise  # so long a wait does no harm, whoever else waits
+                raise  # the timeout ends the wait
             if waits:
                 raise _build_reentry_error() from None
         else:
@@ -158,9 +158,9 @@ def wait_for_item(ends: SimpleQueue[Any], timeout: float | None) -> None:
 
 
 def _get_running_loop() -> AbstractEventLoop | None:
-    asyncio = sys.modules.get("asyncio")  # where nobody has imported it, none runs
+    asyncio = sys.modules.get("asyncio")  # no loop runs if asyncio is not imported
     return None if asyncio is None else asyncio._get_running_loop()
 
 
 def _build_reentry_error() -> UnsupportedError:
-    return UnsupportedError("the thread that is to do it cannot wait for it")
+    return UnsupportedError("the thread of an event loop cannot wait for that loop's own work")

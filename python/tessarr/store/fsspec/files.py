@@ -1,4 +1,4 @@
-"""Files of a folder in a file system of fsspec, as a store."""
+"""The files of a folder in an fsspec file system as a store."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ __all__ = ["ABSENT", "Files", "get_protocols"]
 _SMALL_BYTES: Final = 1 << 16
 _NOT_FOUND: Final = 404
 _ABSENT_STATUSES: Final = frozenset({401, 403, 407, 410})
-"""Statuses with which some web servers say that a file is absent."""
+"""Statuses that some web servers send for absent files."""
 _METADATA_NAMES: Final = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 ABSENT: Final = (KeyError, FileNotFoundError)
-"""What the engine takes for an absent key."""
+"""The exceptions that mean an absent key to the engine."""
 _UNSAFE_SEGMENTS: Final = frozenset({"", ".", ".."})
 _PATTERN_CHARACTERS: Final = frozenset("*?[")
 _STATE_FIELDS: Final = frozenset(
     {"crc", "created", "etag", "generation", "last_modified", "lastmodified", "modified", "mtime"}
 )
-"""What file systems call that which changes with a file, in small letters."""
+"""Lower-case names of file properties that change with the content."""
 
 
 def get_protocols(fs: Any) -> set[str]:
@@ -47,11 +47,11 @@ def get_protocols(fs: Any) -> set[str]:
 
 
 class Files:
-    """The methods of `tessarr.store.protocol.StoreProtocol`."""
+    """A folder of an fsspec file system with the methods of `StoreProtocol`."""
 
     identity: str
     prepare: Callable[[Any], Any] | None = None
-    """What makes, of the file system that is given, the one that is asked: when it first is."""
+    """A function that prepares the file system before its first request."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Files:
         self.concurrency = concurrency
         self._process = os.getpid()
         self._original_fs = fs
-        self._fs_by_process: dict[int, Any] = {}  # by process: forked children have another one
+        self._fs_by_process: dict[int, Any] = {}  # a forked child needs another one
         self._preparing: dict[int, Lock] = {}
         self._root = root
         self._missing_errors = missing
@@ -85,10 +85,10 @@ class Files:
 
     @raises_store_errors("open")
     def _create_fs(self, process: int) -> Any:
-        """Return the file system that is asked in a process."""
+        """Return the file system for requests of a process."""
         fs = self._original_fs
         if process != self._process:
-            # The thread that serves asynchronous file systems is not in a forked child.
+            # A forked child lacks the thread of the event loop.
             import pickle
 
             fs = pickle.loads(pickle.dumps(fs))  # noqa: S301 (our own)
@@ -116,38 +116,38 @@ class Files:
     def get(self, key: str) -> bytes | None:
         try:
             data: bytes = self._fs.cat_file(self._to_path(key))
-        except Exception as error:  # noqa: BLE001 (raised again unless it says so)
+        except Exception as error:  # noqa: BLE001 (raised unless the file is absent)
             self._check_absent(error, self._to_path(key))
             return None
         return data
 
     def _is_absent(self, error: BaseException, path: str) -> bool:
-        """Tell whether an error of the file system says that a key is absent."""
+        """Return whether an error of the file system means that a key is absent."""
         says_so = isinstance(error, self._missing_errors) or any(
             get_status(cause) in self._absent_statuses for cause in iterate_causes(error)
         )
         return says_so and self._find_hidden_failure(error, path) is None
 
     def _check_absent(self, error: Exception, path: str) -> None:
-        """Raise an error of the file system, if it does not say that a key is absent."""
+        """Raise an error of the file system, unless it means that a key is absent."""
         if not self._is_absent(error, path):
             raise self._find_hidden_failure(error, path) or error
 
     def _find_hidden_failure(self, error: BaseException, path: str) -> BaseException | None:
-        """Return why a file only seems to be absent; None where it is."""
+        """Return the failure behind an error that claims an absent file, or None."""
         hidden = find_hidden_failure(error, self._absent_statuses)
         if hidden is None and isinstance(error, FileNotFoundError) and _is_cache(self._fs):
-            # A cache asks whether the file is there, and takes each failure for a "no".
+            # A caching file system reports every failure as an absent file.
             try:
                 self._fs.fs.info(path)
-            except Exception as failure:  # noqa: BLE001 (returned, unless it says "absent")
+            except Exception as failure:  # noqa: BLE001 (returned unless the file is absent)
                 hidden = find_hidden_failure(failure, self._absent_statuses)
                 return hidden if isinstance(failure, self._missing_errors) else failure
-            return ConnectionError("the file system did not find the file, which is there")
+            return ConnectionError("the file system did not find an existing file")
         return hidden
 
     def _error(self, action: str, error: Exception, *arguments: Any) -> Exception:
-        """Return the error to raise where the file system has failed: most arguments are a key."""
+        """Return the error to raise for a failure; the first argument is usually a key."""
         key = arguments[0] if arguments and isinstance(arguments[0], str) else ""
         location = self._format_location(self._to_path(key))
         return build_store_error(
@@ -158,11 +158,11 @@ class Files:
         """Return the URL of a path, for messages."""
         try:
             return str(self._original_fs.unstrip_protocol(path))
-        except Exception:  # noqa: BLE001 (a file system of a user's own; the path says enough)
+        except Exception:  # noqa: BLE001 (any file system; the path suffices)
             return path
 
     def _describe_error(self, error: Exception) -> str:
-        """Return why the file system has failed, and what the user can do."""
+        """Return the reason of a failure and a hint."""
         if any(type(cause).__name__ == "NoCredentialsError" for cause in iterate_causes(error)):
             return (
                 f"{describe_error(error)}; for what is public give storage_options={{'anon': True}}"
@@ -181,17 +181,17 @@ class Files:
 
     @raises_store_errors("read", *ABSENT)
     def open_head(self, key: str, count: int | None) -> OpenedValue | None:
-        """Open a file, by its first bytes, or by all."""
+        """Open a file and read its first bytes, or all."""
         path = self._to_path(key)
         options = {} if count is None else {"start": 0, "end": count}
         try:
             data: bytes = self._fs.cat_file(path, **options)
-        except Exception as error:  # noqa: BLE001 (raised again unless it says so)
+        except Exception as error:  # noqa: BLE001 (raised unless the file is absent)
             if count is None:
                 self._check_absent(error, path)
             if self._is_absent(error, path):
                 return None
-            return self.open_head(key, None)  # servers refuse a range of nothing, each in its way
+            return self.open_head(key, None)  # servers refuse empty ranges in various ways
         if count is not None and len(data) >= count:
             return self.open_value(key)
         return _OpenedFile(self, path, len(data), data)
@@ -208,7 +208,7 @@ class Files:
             if size is None or size <= _SMALL_BYTES:
                 data: bytes = fs.cat_file(path)
                 return _OpenedFile(self, path, len(data), data)
-        except Exception as error:  # noqa: BLE001 (raised again unless it says so)
+        except Exception as error:  # noqa: BLE001 (raised unless the file is absent)
             self._check_absent(error, path)
             return None
         return _OpenedFile(self, path, size, None, _get_state(info))
@@ -246,7 +246,7 @@ class Files:
         try:
             fs.invalidate_cache(path)
             keys = [key for key in self._to_keys(fs.find(path)) if key.startswith(prefix)]
-        except Exception as error:  # noqa: BLE001 (raised again unless it says so)
+        except Exception as error:  # noqa: BLE001 (raised unless the file is absent)
             self._check_list_error(error, path)
             keys = []
         self._check_can_list(prefix, listed=bool(keys))
@@ -258,7 +258,7 @@ class Files:
         try:
             fs.invalidate_cache(path)
             entries = fs.ls(path, detail=True)
-        except Exception as error:  # noqa: BLE001 (raised again unless it says so)
+        except Exception as error:  # noqa: BLE001 (raised unless the file is absent)
             self._check_list_error(error, path)
             entries = []
         self._check_can_list(prefix, listed=bool(entries))
@@ -268,7 +268,7 @@ class Files:
         return self._to_keys(keys), [f"{name}/" for name in self._to_keys(prefixes)]
 
     def _check_list_error(self, error: Exception, path: str) -> None:
-        """Raise the error of a listing, if it does not say that nothing is there."""
+        """Raise the error of a listing, unless it means an absent folder."""
         if isinstance(error, self._missing_errors):
             self._check_absent(error, path)
             return
@@ -280,9 +280,9 @@ class Files:
         raise error
 
     def _check_can_list(self, prefix: str, *, listed: bool) -> None:
-        """Raise, if a web server lists nothing where a node is: it cannot list.
+        """Raise an error if a web server cannot list: it lists nothing in the folder of a node.
 
-        A folder that is not a node may be empty. Then the root decides, if it is listed or a node.
+        A folder that is not a node may be empty. Then the check uses the root.
         """
         self._can_list = self._can_list or listed
         if self._can_list or not self._is_web:
@@ -304,9 +304,9 @@ class Files:
 
     @raises_store_errors("delete")
     def delete_prefix(self, prefix: str) -> None:
-        # Not the folder: on some systems that would be the bucket itself.
+        # Do not delete the folder, which may be the bucket itself.
         keys = [key for key in self.list(prefix) if _UNSAFE_SEGMENTS.isdisjoint(key.split("/"))]
-        # Metadata first: a deletion that stops leaves no array whose chunks are gone.
+        # Metadata first: an interrupted deletion leaves no array without chunks.
         keys.sort(key=lambda key: not _is_document(key))
         for documents in (True, False):
             part = [self._to_path(key) for key in keys if _is_document(key) == documents]
@@ -316,12 +316,12 @@ class Files:
         for key in keys:
             if not _PATTERN_CHARACTERS.isdisjoint(
                 self._to_path(key)
-            ):  # which `rm` would take for a pattern
+            ):  # `rm` would treat the path as a pattern
                 self.delete(key)
 
 
 def _is_cache(fs: Any) -> bool:
-    """Tell whether a file system keeps files of another one."""
+    """Return whether a file system caches the files of another one."""
     return any(kind.__module__ == "fsspec.implementations.cached" for kind in type(fs).__mro__)
 
 
@@ -339,7 +339,7 @@ def _build_listing_error(path: str, why: str) -> UnsupportedError:
 
 
 class _OpenedFile:
-    """A file of known size; a small one was read whole."""
+    """An open file; `data` holds a small file."""
 
     def __init__(
         self, files: Files, path: str, size: int, data: bytes | None, state: bytes | None = None
@@ -359,12 +359,12 @@ class _OpenedFile:
             part: bytes = self._files._fs.cat_file(self._path, start=offset, end=offset + count)
             if len(part) <= count:
                 return part
-            self._data = part  # the server knows no ranges, and gave everything
+            self._data = part  # the server ignored the range
         return self._data[offset : offset + count]
 
 
 def _get_state(info: dict[str, Any]) -> bytes | None:
-    """Return what tells the state of a file from most others; None if only its size does."""
+    """Return bytes that identify the state of a file; None if only its size is known."""
     if _STATE_FIELDS.isdisjoint(map(str.lower, info)):
         return None
     return sha256(repr(sorted(info.items())).encode("utf-8", "surrogatepass")).digest()

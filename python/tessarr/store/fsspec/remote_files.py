@@ -1,4 +1,4 @@
-"""Files of fsspec's file systems that are far away: each part by one request."""
+"""Files of S3, GCS and web servers through fsspec, with one request for each read."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 __all__ = ["ConditionalFiles", "RemoteFiles", "create_files"]
 
 _FIRST_BYTES: Final = 1 << 16
-_TAG_BYTES: Final = 40  # what is longer could not be told
+_TAG_BYTES: Final = 40  # longer tags are hashed
 
 _REDIRECT_STATUSES: Final = frozenset({301, 307, 400, 401, 403})
-"""With these a bucket says that it is elsewhere, or that who asks is somebody else."""
+"""Statuses for a wrong region or expired credentials."""
 _PAUSE_S: Final = 60.0
 _FORBIDDEN: Final = 403
 _ACTIONS: Final = {"GET": "read", "HEAD": "read", "DELETE": "delete"}
@@ -59,7 +59,7 @@ def create_files(
     conditional: bool,
     absent: tuple[int, ...],
 ) -> Files:
-    """Return the files of a folder, asked by as few requests as its kind allows."""
+    """Create the store of a folder that needs the fewest requests on its kind of server."""
     server = find_server(fs)
     if server is None:
         return Files(fs, root, missing, concurrency, absent)
@@ -68,10 +68,10 @@ def create_files(
 
 
 class RemoteFiles(Files):
-    """Files of s3fs, gcsfs or fsspec's own file system of the web.
+    """Files of s3fs, gcsfs or fsspec's web file system.
 
-    A value that is opened comes with its first bytes, or with its last, so that its size costs
-    no request of its own.
+    The request that opens a value also reads its first or last bytes, so that the size needs no
+    further request.
     """
 
     def __init__(  # noqa: PLR0917 (one caller)
@@ -86,7 +86,7 @@ class RemoteFiles(Files):
         super().__init__(fs, root, missing, concurrency, absent)
         self.server = server
         self._http_site = _engine.HttpSite()
-        self._endpoint_after_s = 0.0  # when it is looked for
+        self._endpoint_after_s = 0.0  # the time of the next search
         self._absent_is_forbidden = False
         has_usual_errors = FileNotFoundError in missing and all(
             issubclass(kind, OSError) for kind in missing
@@ -102,18 +102,18 @@ class RemoteFiles(Files):
 
     @raises_store_errors("read", *ABSENT)
     def get(self, key: str) -> bytes | None:
-        """Give all of a file."""
+        """Read a whole file."""
         opened = self.open_head(key, None)
         return None if opened is None else opened.read(0, opened.size)
 
     @raises_store_errors("read", *ABSENT)
     def open_head(self, key: str, count: int | None) -> _OpenedFile | None:
-        """Open a file, by its first bytes, or by all."""
+        """Open a file and read its first bytes, or all."""
         return run_in_loop(self._fs.loop, self._fetch_head, key, count)
 
     @raises_store_errors("read", *ABSENT)
     def open_value(self, key: str) -> _OpenedFile | None:
-        """Open a file, by its first bytes."""
+        """Open a file and read its first bytes."""
         return self.open_head(key, _FIRST_BYTES)
 
     @raises_store_errors("read", *ABSENT)
@@ -127,11 +127,11 @@ class RemoteFiles(Files):
         return run_in_loop(self._fs.loop, self._part, key, offset, count)
 
     def _reentry_error(self) -> Exception | None:
-        """Return why this thread must not wait, if it must not."""
+        """Return the error for waiting in this thread, or None."""
         return find_reentry(self._fs.loop)
 
     def _serve_requests(self, take: Callable[[], list[Any]]) -> None:
-        """Have the event loop open files, each of which is told what was opened."""
+        """Open files in the event loop and pass the results to the requests."""
         loop = self._fs.loop
 
         def fail(error: BaseException) -> None:
@@ -156,13 +156,13 @@ class RemoteFiles(Files):
             else:
                 count = _FIRST_BYTES if request.method == "open_value" else request.count
                 opened = await self._fetch_head(request.key, count)
-        except (KeyError, FileNotFoundError):  # as of every store, whatever else says so here
+        except (KeyError, FileNotFoundError):  # an absent key, as for every store
             self._start_requests(loop, request.complete(None))
         except CancelledError:
             self._start_requests(loop, request.fail(build_closed_error()))
-        except Exception as error:  # noqa: BLE001 (told to who waits)
+        except Exception as error:  # noqa: BLE001 (passed to the waiting request)
             self._start_requests(loop, request.fail(self._error("read", error, request.key)))
-        except BaseException as error:  # noqa: BLE001 (told to who waits)
+        except BaseException as error:  # noqa: BLE001 (passed to the waiting request)
             self._start_requests(loop, request.fail(error))
         else:
             self._start_requests(loop, request.complete(opened))
@@ -179,7 +179,7 @@ class RemoteFiles(Files):
 
     async def _fetch_tail(self, key: str, count: int) -> _OpenedFile | None:
         opened = await self._fetch_range(key, f"bytes=-{max(count, 1)}")
-        if opened is not None:  # of a server that takes it for the beginning, too
+        if opened is not None:  # some servers send the first bytes
             await opened.complete(max(0, opened.size - count), min(count, opened.size))
         return opened
 
@@ -190,7 +190,7 @@ class RemoteFiles(Files):
         path = self._to_path(key)
         try:
             part = await fetch_part(self._fs, self.server, path, span)
-        except Exception as error:  # noqa: BLE001 (raised again unless it says so)
+        except Exception as error:  # noqa: BLE001 (raised unless the file is absent)
             self._check_absent(error, path)
             if isinstance(error, PermissionError):
                 await self._note_forbidden()
@@ -198,10 +198,8 @@ class RemoteFiles(Files):
         await self._find_endpoint()
         return _OpenedFile(self, path, part)
 
-    # What the engine asks for itself
-
     async def _find_endpoint(self) -> None:
-        """Have the engine ask from now on, where it can: the file system knows now who it is."""
+        """Give the engine an endpoint, now that the file system has credentials."""
         look = self.server.find_endpoint
         if look is None or not self._may_find_endpoint():
             return
@@ -213,19 +211,19 @@ class RemoteFiles(Files):
                     ignores_listings=self.prepare is not None,
                 )
             is_used = endpoint and self._http_site.set_location(*endpoint)
-        except Exception:  # noqa: BLE001 (what is read comes without it, too)
+        except Exception:  # noqa: BLE001 (the file system can read without it)
             self._suspend_endpoint()
             return
         if not is_used:
             self._endpoint_after_s = inf
 
     def _suspend_endpoint(self) -> None:
-        """Have the file system alone ask for a while."""
+        """Send all requests through the file system for a while."""
         self._http_site.clear()
         self._endpoint_after_s = monotonic() + _PAUSE_S
 
     async def _note_forbidden(self) -> None:
-        """Have the engine know that what is not there is forbidden, also to the file system."""
+        """Record that the server reports absent files as forbidden."""
         if not self._absent_is_forbidden:
             self._absent_is_forbidden = True
             self._http_site.clear()
@@ -237,9 +235,9 @@ class RemoteFiles(Files):
         return not self._http_site.is_active() and monotonic() >= self._endpoint_after_s
 
     def _http_error(self, key: str, *response: Any) -> Exception | None:
-        """Return the error for what a server refused, as `ErrorResponse` tells it.
+        """Return the error for the fields of an `ErrorResponse`.
 
-        None: the file system is to be asked, which knows what is to be done then.
+        None means that the engine repeats the request through the file system.
         """
         refusal = ErrorResponse(*response)
         if refusal.status in self._absent_statuses:
@@ -248,37 +246,35 @@ class RemoteFiles(Files):
             self._suspend_endpoint()
         elif (
             self._sends_once() and refusal.status != NOT_IMPLEMENTED
-        ):  # of which its error says more
+        ):  # the file system's error is clearer
             error = self.server.build_error(self._fs, self._to_path(key), refusal)
             return self._error(_ACTIONS.get(refusal.method, "write"), error, key)
         return None
 
     def _timeout_error(self, key: str) -> Exception | None:
-        """Return the error for a server that has not answered in time; None: as above."""
+        """Return the error for a timeout; None as for `_http_error`."""
         if not self._sends_once():
-            self._suspend_endpoint()  # the file system may know a way on which it answers
+            self._suspend_endpoint()  # the file system may use another route
             return None
         return self._error("read", build_timeout_error(), key)
 
     def _lost_response_error(self, key: str) -> Exception | None:
-        """Return the error for a change whose answer was lost; None: as above."""
+        """Return the error for a change whose response was lost; None as for `_http_error`."""
         if not self._sends_once():
             return None
         return self._error("write", ConnectionError("the response to a change was lost"), key)
 
     def _on_stored(self, key: str) -> None:
-        """Have the file system forget what it knew of a file, and of its folder."""
+        """Drop the file system's cached listing of a file."""
         self._fs.invalidate_cache(self._to_path(key))
 
     def _sends_once(self) -> bool:
-        """Return whether nobody but its users asks again what a server was too busy for."""
+        """Return whether the file system itself does not retry requests."""
         return self.server.find_endpoint is None or self.prepare is not None
-
-    # Changes
 
     @raises_store_errors("write")
     def put(self, key: str, data: bytes) -> bytes | bool | None:
-        """Replace a file; give its version."""
+        """Replace a file and return its version."""
         if self.server.change is None:
             return super().put(key, data)
         return self._change_file(key, data, None)
@@ -299,11 +295,11 @@ class RemoteFiles(Files):
 
 
 class ConditionalFiles(RemoteFiles):
-    """Those of servers that compare what a change is made of: several processes lose nothing."""
+    """Files of servers with conditional writes: concurrent processes lose no change."""
 
     @raises_store_errors("write")
     def replace_version(self, key: str, data: bytes | None, version: bytes | None) -> bytes | bool:
-        """Replace or remove a file, if it is in a state (None: absent); give its version."""
+        """Replace or remove a file if it has a version (None: absent); return the new one."""
         if data is None and version is None:
             return self.open_head(key, 1) is None
         tag = "" if version is None else version.decode()
@@ -311,7 +307,7 @@ class ConditionalFiles(RemoteFiles):
 
 
 class _OpenedFile:
-    """A file, of which a part is known."""
+    """An open file, with one part in memory."""
 
     def __init__(self, files: RemoteFiles, path: str, part: FilePart) -> None:
         self.size = part.size
@@ -321,14 +317,14 @@ class _OpenedFile:
 
     @property
     def version(self) -> bytes | None:
-        """What the server calls the state; None if that is not sure."""
+        """The server's version of the file; None if the tag may be ambiguous."""
         if self._files.server.change is None:
             return self.state if self._part.is_stable else None
         return get_version(self._part.tag)
 
     @property
     def state(self) -> bytes | None:
-        """What tells the state from most others; None where the server tells nothing."""
+        """Bytes that identify the state of the file; None if the server sends no tag."""
         tag = encode_tag(self._part.tag)
         return (tag if len(tag) <= _TAG_BYTES else sha256(tag).digest()) or None
 
@@ -344,12 +340,12 @@ class _OpenedFile:
         return part.data[begin : begin + count]
 
     async def complete(self, offset: int, count: int) -> None:
-        """Know bytes from now on."""
+        """Read bytes into memory, if they are absent there."""
         if not _contains(self._part, offset, count):
             self._part = await self._fetch(offset, count)
 
     async def _fetch(self, offset: int, count: int) -> FilePart:
-        """Return a part with bytes: what a server leaves out of it is asked for again."""
+        """Return a part with bytes; request again what a server left out."""
         part = await self._fetch_once(offset, count)
         while not _contains(part, offset, count):
             end = part.first + len(part.data)
@@ -370,7 +366,7 @@ class _OpenedFile:
     async def _fetch_once(self, offset: int, count: int) -> FilePart:
         files, span = self._files, f"bytes={offset}-{offset + count - 1}"
         part = await fetch_part(files._fs, files.server, self._path, span)
-        # Whoever has refused a range need not have told the state.
+        # A response that refuses a range may lack the tag.
         is_first = not (self._part.data or self._part.tag)
         if (part.tag != self._part.tag and not is_first) or part.size != self.size:
             raise StoreError(
@@ -379,7 +375,7 @@ class _OpenedFile:
                 retryable=True,
             )
         if is_first or len(part.data) == part.size:
-            self._part = part  # all: the server knows no ranges, and gave everything
+            self._part = part  # the server ignored the range
         return part
 
 
@@ -388,6 +384,6 @@ def _contains(part: FilePart, offset: int, count: int) -> bool:
 
 
 def _fail_requests(requests: list[Any], error: BaseException) -> None:
-    """Tell an error to all who ask, those included who ask then."""
+    """Fail requests with an error, and the requests that follow from them."""
     while requests:
         requests += requests.pop().fail(error)

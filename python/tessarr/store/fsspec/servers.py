@@ -1,4 +1,4 @@
-"""How servers of S3, GCS and the web are asked, by fsspec's file systems: one request each."""
+"""Single requests to S3, GCS and web servers through fsspec's file systems."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ __all__ = [
 
 
 class FilePart(NamedTuple):
-    """What a server gave of a file.
+    """A part of a file from one response.
 
     Parameters
     ----------
     data
-        The bytes; all, where the server knows no ranges.
+        The bytes; the whole file if the server ignores ranges.
     first
-        Where they begin in the file.
+        The offset of the bytes in the file.
     size
-        How many bytes the file has.
+        The size of the file.
     tag
-        What tells this state of the file from others; "" where the server does not say.
-    lasts
+        The tag that identifies this state of the file; "" if the server sends none.
+    is_stable
         Whether no other state has this tag.
     """
 
@@ -69,22 +69,21 @@ class FilePart(NamedTuple):
 
 
 class Server(NamedTuple):
-    """How servers of one kind are asked.
+    """The requests to servers of one kind.
 
     Parameters
     ----------
-    needs
+    required_method
         A method that file systems of this kind have.
     get
-        Gives a range of a file, or all of it.
-    refusal
-        Makes the error with which it tells of a file that a server has refused something.
-    place
-        Tells where the engine finds files of a folder, once something was asked for; None where
-        that is known before.
+        Requests a range of a file, or the whole file.
+    build_error
+        Creates the file system's error for an error response.
+    find_endpoint
+        Finds the endpoint of a folder after the first request; None if it is known before.
     change
-        Replaces a file, or removes it where there are no bytes, if it is in a state: that of a
-        tag; "": absent; None: any one. Gives the new tag. None where there is no such thing.
+        Replaces a file, or removes it if the bytes are None, if the file has a tag ("": absent;
+        None: any). Returns the new tag. None if the server has no such requests.
     """
 
     required_method: str
@@ -95,13 +94,13 @@ class Server(NamedTuple):
 
 
 def find_server(fs: Any) -> Server | None:
-    """Return how the server of a file system is asked; None: only as fsspec does."""
+    """Return the requests to the server of a file system; None for other file systems."""
     servers = (_SERVERS[name] for name in get_protocols(fs) if name in _SERVERS)
     return next((server for server in servers if hasattr(fs, server.required_method)), None)
 
 
 async def fetch_part(fs: Any, server: Server, path: str, span: str | None) -> FilePart:
-    """Return a range of a file, or all of it."""
+    """Request a range of a file, or the whole file."""
     try:
         answer = await server.get(fs, path, span)
     except Exception as error:
@@ -110,7 +109,7 @@ async def fetch_part(fs: Any, server: Server, path: str, span: str | None) -> Fi
         size = _get_reported_size(error)
         if 0 < size <= _get_range_start(span):
             return FilePart(b"", size, size, "", is_stable=False)
-        answer = await server.get(fs, path, None)  # for the size, or the state of what is empty
+        answer = await server.get(fs, path, None)  # for the size, or the tag of an empty file
     data, content_range, tag, lasts = answer
     lasts = lasts and get_version(tag) is not None
     if content_range is None:
@@ -127,19 +126,19 @@ async def fetch_part(fs: Any, server: Server, path: str, span: str | None) -> Fi
 def change_file(
     fs: Any, server: Server, path: str, data: bytes | None, tag: str | None
 ) -> bytes | bool:
-    """Replace or remove a file, if it is in a state; else give False.
+    """Replace or remove a file if it has a tag; else return False.
 
     Returns
     -------
     bytes or bool
-        The version of what is stored now; True where it is not known.
+        The new version; True if it is unknown.
 
     Raises
     ------
     UnsupportedError
-        If the server makes no changes that depend on a state.
+        If the server has no conditional requests.
     StoreError
-        If nobody knows: it was asked again, as an answer was lost, and has refused it then.
+        If the result is unknown: a response was lost, and the server refused the retry.
     """
     assert server.change is not None
     unanswered: list[object] = []
@@ -162,17 +161,17 @@ def change_file(
 
 
 def get_version(tag: str | None) -> bytes | None:
-    """Return what a tag says of the state of a file; None if that is not sure."""
+    """Return the version that a tag means; None for a weak tag."""
     return encode_tag(tag) if tag and not tag.startswith("W/") else None
 
 
 def encode_tag(tag: str) -> bytes:
-    """Return the bytes of a tag, which need not be text."""
+    """Return the bytes of a tag, which may not be valid text."""
     return tag.encode("utf-8", "surrogateescape")
 
 
 def _is_empty_range(error: BaseException) -> bool:
-    """Return whether a range was refused, because there is nothing in it."""
+    """Return whether a server refused a range because it is empty."""
     return any(
         get_status(cause) == _UNSATISFIABLE or "InvalidRange" in str(cause)
         for cause in iterate_causes(error)
@@ -180,7 +179,7 @@ def _is_empty_range(error: BaseException) -> bool:
 
 
 def _get_reported_size(error: BaseException) -> int:
-    """Return how many bytes a file has of which a range was refused; 0 if that is not told."""
+    """Return the file size in an error response to a range; 0 if it has none."""
     for cause in iterate_causes(error):
         answer = getattr(cause, "response", None)  # of botocore
         if isinstance(answer, dict):
@@ -194,14 +193,14 @@ def _get_reported_size(error: BaseException) -> int:
 
 
 def _get_range_start(span: str) -> int:
-    """Return where a range begins; 0 if it is the last bytes."""
+    """Return the start of a range; 0 for a suffix range."""
     return int(span.removeprefix("bytes=").partition("-")[0] or 0)
 
 
 def _is_conflict(error: BaseException, *, expects_file: bool) -> bool:
-    """Return whether a file was not changed because it is in another state.
+    """Return whether an error means that the precondition of a change does not hold.
 
-    It was to be there, or not: then what is not found is the bucket.
+    If the precondition is an absent file, "not found" means the bucket.
     """
     return any(
         isinstance(cause, FileExistsError)
@@ -225,7 +224,7 @@ def _build_conditions_error(who: str) -> UnsupportedError:
 
 
 def _split_s3_path(fs: Any, path: str) -> tuple[str, str, str | None]:
-    """Return bucket, key and version: what looks like one is of the key, where none are known."""
+    """Return bucket, key and version of a path."""
     bucket, key, version = fs.split_path(path)
     return bucket, key if version else path.lstrip("/")[len(bucket) + 1 :], version
 
@@ -255,12 +254,14 @@ async def _change_s3_file(fs: Any, path: str, data: bytes | None, tag: str | Non
     condition: dict[str, Any] = {}
     if tag is not None:
         await fs.set_session()
-        client = await fs.get_s3(bucket)  # nothing, where nothing was asked before
+        client = await fs.get_s3(bucket)  # None before the first request
         if (
             "IfMatch"
             not in client.meta.service_model.operation_model("PutObject").input_shape.members
         ):
-            raise _build_conditions_error("botocore before 1.35.77")  # s3fs would leave it out
+            raise _build_conditions_error(
+                "botocore before 1.35.77"
+            )  # s3fs would drop the condition
         await trace_s3_client(client)
         condition = {"IfMatch": tag} if tag else {"IfNoneMatch": "*"}
     where = {"Bucket": bucket, "Key": key}
@@ -276,7 +277,7 @@ async def _change_s3_file(fs: Any, path: str, data: bytes | None, tag: str | Non
 
 
 async def _put_s3_parts(fs: Any, where: dict[str, Any], data: bytes, condition: Any) -> Any:
-    """Store what is too large for one request, one part after another."""
+    """Store a value that is too large for one request, part by part."""
     upload = await fs._call_s3("create_multipart_upload", **where)
     where = {**where, "UploadId": upload["UploadId"]}
     parts: list[dict[str, Any]] = []

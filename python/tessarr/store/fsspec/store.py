@@ -1,4 +1,4 @@
-"""Stores on the file systems of fsspec: object stores, web servers, archives, memory."""
+"""`FsspecStore`: a store on any file system of fsspec."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _READ_ONLY_SCHEMES: Final = frozenset(
 )
 _open_files: WeakValueDictionary[tuple[object, ...], Files] = WeakValueDictionary()
 _open_files_lock: Final = Lock()
-if hasattr(os, "register_at_fork"):  # a child must not find it held by a thread of its parent
+if hasattr(os, "register_at_fork"):  # a child must not inherit a held lock
     os.register_at_fork(
         before=_open_files_lock.acquire,
         after_in_parent=_open_files_lock.release,
@@ -45,34 +45,34 @@ class FsspecStore(DescribedStore):
     fs : fsspec.AbstractFileSystem
         The file system, synchronous or not.
     path : str, default ""
-        The folder in it: with a bucket's name, for instance.
+        The folder in the file system, such as a bucket and a prefix.
     read_only : bool, default False
-        Refuse every change. Web servers and archives are read-only anyway.
+        Refuse every change. Web servers and archives are always read-only.
     allowed_exceptions : tuple of exception classes, optional
-        What the file system raises for a key that is absent: by default what says that there is
-        no such file. Some servers forbid what does not exist: add `PermissionError`.
+        The exceptions that mean an absent key; by default those for a missing file. Add
+        `PermissionError` for servers that report absent files as forbidden.
     missing_status : tuple of int, default (404,)
-        The status codes of a server that mean that a key is absent, such as ``(403, 404)``. It
-        may stand among the ``storage_options`` of a URL. Any other refusal is an error.
+        The HTTP status codes that mean an absent key, such as ``(403, 404)``. You can also pass
+        it in the ``storage_options`` of a URL. Other statuses raise an error.
     concurrency : int, default 16
-        How many chunks are fetched or stored at a time. Each of them is in memory, so that
-        an operation needs as many chunks, and a few that wait to be decoded, beside its result.
+        The number of chunks that are fetched or stored concurrently. An operation holds that
+        many chunks in memory, and a few that wait for decoding.
     retries : bool, default True
-        Whether the file system may ask again by itself. False is for `RetryingStore`, where it
-        is one of s3fs or gcsfs: others do not, or do it as their arguments say.
+        Whether s3fs and gcsfs may retry requests themselves. Pass False below a `RetryingStore`.
+        Other file systems follow their own arguments.
     conditional_writes : bool, default True
-        Whether S3 and GCS are told to change a value only if it is still what it was when the
-        change was decided on. False is for servers that cannot do that.
+        Whether changes on S3 and GCS have a precondition on the version of the value. Pass False
+        for servers without conditional requests.
 
     Notes
     -----
-    A value is replaced as the file system replaces files: object stores and memory do it at once.
-    Whoever writes parts of one chunk, resizes an array or appends to it loses nothing of what
-    others do at the same time: on S3 and GCS in any process on any machine; elsewhere in threads
-    of one process, where all have opened the same folder, together or apart. On the local file
-    system everything holds that `LocalStore` promises. Listings are not taken from fsspec's cache.
+    Writes are as atomic as those of the file system: object stores and memory replace a value in
+    one step. Concurrent writers of parts of one chunk, and calls that resize or append to an array,
+    lose no change: on S3 and GCS in any process on any machine, elsewhere in the threads of one
+    process. On the local file system the store has the guarantees of `LocalStore`. Listings do not
+    come from fsspec's cache.
 
-    What the file system or its client library raises becomes a `StoreError` with the URL, `key` and
+    Errors of the file system or its client library become a `StoreError` with the URL, `key` and
     `retryable`; the original error is its cause.
 
     Examples
@@ -143,12 +143,12 @@ class FsspecStore(DescribedStore):
         read_only: bool = False,
         **settings: Any,
     ) -> Self:
-        """Make the store of a URL, also of a chained one.
+        """Create the store of a URL, which may be a chained one.
 
         Parameters
         ----------
         url : str
-            What `fsspec.core.url_to_fs` takes: ``s3://bucket/path``,
+            A URL for `fsspec.core.url_to_fs`: ``s3://bucket/path``,
             ``simplecache::https://host/path``.
         storage_options : mapping, optional
             Arguments of the file system.
@@ -158,7 +158,7 @@ class FsspecStore(DescribedStore):
         Raises
         ------
         UnsupportedError
-            If the scheme is not known, or a package is missing that it needs.
+            If the scheme is unknown, or needs a package that is missing.
 
         Examples
         --------
@@ -170,17 +170,17 @@ class FsspecStore(DescribedStore):
 
     @classmethod
     def from_upath(cls, upath: Any, **settings: Any) -> Self:
-        """Make the store of a ``upath.UPath``; settings are those of the class."""
+        """Create the store of a ``upath.UPath``; settings are those of the class."""
         return cls(upath.fs, upath.path, **settings)
 
     @classmethod
     def from_mapper(cls, fs_map: Any, **settings: Any) -> Self:
-        """Make the store of an ``fsspec.FSMap``; settings are those of the class."""
+        """Create the store of an ``fsspec.FSMap``; settings are those of the class."""
         return cls(fs_map.fs, fs_map.root, **settings)
 
     @property
     def fs(self) -> Any:
-        """The file system, as it was given."""
+        """The file system that the user passed."""
         return self._arguments["fs"]
 
     @property
@@ -195,24 +195,24 @@ class FsspecStore(DescribedStore):
 
 
 class FSStore(FsspecStore):
-    """A store on a file system of fsspec, as zarr-python 2 has it.
+    """A store on a file system of fsspec, with zarr-python 2's name and arguments.
 
     Parameters
     ----------
     url : str
         A URL, or a path in `fs`.
     normalize_keys : bool, default False
-        Only False is supported: keys are stored as they are.
+        Only False is supported: the store does not change keys.
     key_separator, dimension_separator : {".", "/"}, optional
-        What stands in the keys of chunks of new arrays of format 2, by default.
+        The default separator in chunk keys of new arrays of format 2.
     mode : str, default "w"
-        With "r" every change is refused; anything else allows them, and removes nothing.
+        "r" refuses every change; other modes allow changes and delete nothing.
     missing_exceptions, exceptions : tuple of exception classes, optional
-        What is raised for a key that is absent.
+        The exceptions that mean an absent key.
     fs : fsspec.AbstractFileSystem, optional
         The file system; by default that of the URL.
     check, create
-        Accepted and without effect: nothing has to exist before it is written to.
+        Without effect.
     **storage_options
         Arguments of the file system of the URL.
 
@@ -239,7 +239,7 @@ class FSStore(FsspecStore):
     ) -> Self:
         del check, create
         if normalize_keys:
-            raise ArgumentError("normalize_keys is not supported: keys are stored as they are")
+            raise ArgumentError("normalize_keys is not supported: the store does not change keys")
         separator = dimension_separator or key_separator
         if separator not in {None, ".", "/"}:
             raise ArgumentError(f"dimension_separator must be '.' or '/', not {separator!r}")
@@ -272,7 +272,7 @@ class FSStore(FsspecStore):
 
     @property
     def dimension_separator(self) -> Any:
-        """What stands in the keys of chunks of new arrays; None: nothing was said."""
+        """The separator in chunk keys of new arrays, or None."""
         return self._arguments["dimension_separator"]
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -284,7 +284,7 @@ class FSStore(FsspecStore):
 def open_url(
     url: str, storage_options: Mapping[str, Any], *, read_only: bool
 ) -> tuple[FsspecStore, str]:
-    """Return the store of a URL, and the path in it: a Zip file is looked into."""
+    """Return the store of a URL and the path in it; open a Zip file as a store."""
     from tessarr.store.single_file import ZIP_SUFFIXES
 
     storage_options = dict(storage_options)
@@ -306,7 +306,7 @@ def _check_statuses(missing_status: Iterable[int]) -> tuple[int, ...]:
 
 
 def adapt_fsspec(store: Any, *, read_only: bool) -> FsspecStore | None:
-    """Return the store that an ``fsspec.FSMap`` or a ``upath.UPath`` means; else None."""
+    """Return the store of an ``fsspec.FSMap`` or a ``upath.UPath``; None for other objects."""
     if _is_from_module(store, "fsspec.mapping"):
         adapted = FsspecStore.from_mapper(store, read_only=read_only)
     elif _is_from_module(store, "upath"):
@@ -322,7 +322,7 @@ def _is_from_module(value: object, module: str) -> bool:
 
 
 def _suggest_scheme(scheme: str) -> str:
-    """Return the end of a message that suggests schemes like a misspelt one."""
+    """Return a hint with schemes similar to an unknown one."""
     import fsspec
 
     return did_you_mean(scheme, [*fsspec.available_protocols(), "sqlite"])
@@ -350,7 +350,7 @@ def _open_filesystem(url: str, storage_options: Mapping[str, Any]) -> tuple[Any,
 
 
 def _build_opening_error(error: Exception, url: str, scheme: str) -> Exception:
-    """Return the error to raise where fsspec has made no file system of a URL."""
+    """Return the error to raise if fsspec cannot open a URL."""
     if isinstance(error, ImportError):
         return UnsupportedError(
             f"cannot open {url!r}: {error}{scheme_hint(scheme)}",
@@ -360,7 +360,7 @@ def _build_opening_error(error: Exception, url: str, scheme: str) -> Exception:
     hidden = find_hidden_failure(error)
     if isinstance(hidden, Exception):
         return build_store_error(hidden, "open", repr(url))
-    if isinstance(error, FileNotFoundError):  # what a chained file system is over has to be there
+    if isinstance(error, FileNotFoundError):  # the target of a chained file system must exist
         return NotFoundError(f"cannot open {url!r}: {error}")
     if not isinstance(error, ValueError) or isinstance(error, TessarrError):
         return build_store_error(error, "open", repr(url))
@@ -374,7 +374,7 @@ def _build_opening_error(error: Exception, url: str, scheme: str) -> Exception:
 
 
 def _unwrap_filesystem(fs: Any, path: str) -> tuple[Any, str]:
-    """Return the file system below those that only rename paths, made synchronous."""
+    """Return the synchronous file system below wrappers that only rename paths."""
     while True:
         if _is_from_module(fs, "fsspec.implementations.dirfs"):
             path = "/".join(part for part in (fs.path.rstrip("/"), path.strip("/")) if part)
@@ -400,7 +400,7 @@ def _get_shared_files(
     conditional: bool,
     absent: tuple[int, ...],
 ) -> Files:
-    """Return the same object for all who open the same place, which share its locks."""
+    """Return the shared object for a location; its users share its locks."""
     location = (*_get_identity(fs), root, missing, concurrency, retries, conditional, absent)
     with _open_files_lock:
         files = _open_files.get(location)
@@ -417,9 +417,9 @@ def _get_shared_files(
 
 
 def _disable_retries(fs: Any) -> Any:
-    """Return the file system, if need be another one, that does not ask again by itself.
+    """Return a file system that does not retry requests.
 
-    Credentials that were left to be looked up are looked up here: gcsfs does it when it is made.
+    Creating gcsfs looks up its default credentials.
     """
     if not get_protocols(fs) & {"s3", "s3a", "gs", "gcs"}:
         return fs
@@ -431,16 +431,15 @@ def _disable_retries(fs: Any) -> Any:
         once = {"total_max_attempts": 1, "mode": "standard"}
         fs.config_kwargs = {**fs.config_kwargs, "retries": once}
         fs.retries = 1
-    else:  # of gcsfs, which decorates what sends requests
+    else:  # gcsfs retries in a decorator
         fs._request = partial(type(fs)._request.__wrapped__, fs)
     return fs
 
 
 def _get_identity(fs: Any) -> tuple[object, ...]:
-    """Return what file systems have in common that may stand for each other.
+    """Return a value that is equal for interchangeable file systems.
 
-    fsspec itself gives a thread the same file system for the same arguments, unless the class
-    forbids it.
+    fsspec itself returns one file system for equal arguments, unless the class forbids it.
     """
     if not getattr(fs, "cachable", False):
         return (_Identity(fs),)
@@ -448,7 +447,7 @@ def _get_identity(fs: Any) -> tuple[object, ...]:
 
 
 class _Identity:
-    """Equal where the object is the same one, which it keeps."""
+    """A wrapper that is equal only for the same object."""
 
     def __init__(self, value: object) -> None:
         self._object = value

@@ -1,1 +1,1 @@
-"""Object stores and web servers: locations, requests and refusals."""
+"""S3, GCS and web servers: endpoints, credentials and error responses."""

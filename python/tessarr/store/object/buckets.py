@@ -1,7 +1,8 @@
-"""Buckets of S3 and GCS: where the engine finds their files, and who it says that it is.
+"""Endpoints of S3 and GCS buckets, with credentials, for the engine.
 
-That is told once something was asked for by the file system of fsspec, which has found out then who
-it is. Whatever is not told here, such as proxies, is left to it.
+The first request goes through fsspec's file system, which obtains the credentials. Later requests
+of the engine use the same ones. File systems with other settings, such as proxies, keep sending
+all requests.
 """
 
 from __future__ import annotations
@@ -38,19 +39,19 @@ _CLIENT_OPTIONS: Final = frozenset(
 )
 _CONFIG_OPTIONS: Final = frozenset({"max_pool_connections", "retries", "s3", "signature_version"})
 _MAX_STORED_BYTES: Final = 64 << 20
-"""Larger values are stored by the file system: what a request costs does not count there."""
+"""The file system stores larger values, for which the cost of a request does not matter."""
 _VALID_S: Final = 240.0
-"""Less than what is left, as a rule, of keys that their session still holds for good."""
+"""Less than the usual remaining validity of keys that a session does not renew yet."""
 
 
 async def find_s3_endpoint(fs: Any, root: str) -> Endpoint | None:
-    """Return where the files of a folder are, and with which keys requests are signed."""
+    """Return the endpoint of a folder, with the key that signs requests."""
     from botocore import UNSIGNED
     from botocore.utils import get_environ_proxies
     from s3fs import S3FileSystem
 
     bucket, folder, version = fs.split_path(root)
-    express = bucket.endswith("--x-s3")  # which has sessions of its own
+    express = bucket.endswith("--x-s3")  # S3 Express has its own sessions
     if (
         not bucket
         or version
@@ -82,7 +83,7 @@ async def find_s3_endpoint(fs: Any, root: str) -> Endpoint | None:
 
 
 def _has_default_settings(fs: Any) -> bool:
-    """Return whether a file system of S3 says nothing that is not told here."""
+    """Return whether the engine supports all settings of a file system of S3."""
     session = fs.storage_options.get("session")
     return (
         (session is None or getattr(session, "only_credentials", False))
@@ -95,10 +96,10 @@ def _has_default_settings(fs: Any) -> bool:
 
 
 async def _resolve_bucket(client: Any, name: str) -> tuple[str, str]:
-    """Return the URL of a bucket, and the region of signatures; "": they are of another kind.
+    """Return the URL of a bucket and the region of signatures; "" for other signatures.
 
-    As for requests: presigned URLs are those of a host for all regions, and of the region of the
-    client, whichever the bucket was found in.
+    The result holds for requests. Presigned URLs use a host for all regions, and the client's
+    region.
     """
     get = client.meta.service_model.operation_model("GetObject")
     context: dict[str, Any] = {}
@@ -115,7 +116,7 @@ async def _resolve_bucket(client: Any, name: str) -> tuple[str, str]:
 
 
 async def _get_signing_key(client: Any, region: str) -> tuple[SigningKey | None, float]:
-    """Return the keys that a client has, and for how long they may be used."""
+    """Return the signing key of a client, and how long it is valid."""
     credentials = client._get_credentials()
     if credentials is None:
         return None, inf
@@ -125,7 +126,7 @@ async def _get_signing_key(client: Any, region: str) -> tuple[SigningKey | None,
 
 
 def build_s3_error(fs: Any, path: str, response: ErrorResponse) -> Exception:
-    """Return the error with which a file system of S3 tells of a status."""
+    """Return the error that a file system of S3 raises for an error response."""
     del fs, path
     from botocore.exceptions import ClientError
     from s3fs.errors import translate_boto_error
@@ -139,15 +140,15 @@ def build_s3_error(fs: Any, path: str, response: ErrorResponse) -> Exception:
 # GCS
 
 _TOKEN_S: Final = 60.0
-"""Less than what is left of a token that is still used."""
+"""Less than the remaining validity of a token that gcsfs still uses."""
 
 
 async def find_gcs_endpoint(fs: Any, root: str) -> Endpoint | None:
-    """Return where the files of a folder are, and with which token they are asked for."""
+    """Return the endpoint of a folder, with the token of requests."""
     from urllib.request import getproxies
 
     is_gcsfs = type(fs).__module__.partition(".")[0] == "gcsfs"
-    secret = getattr(fs, "_use_client_cert", False)  # a certificate, which the engine has not got
+    secret = getattr(fs, "_use_client_cert", False)  # the engine lacks client certificates
     if not is_gcsfs or secret or fs.session_kwargs or fs.requests_timeout or getproxies():
         return None
     url, _, query = fs.url(f"{root}/a/x").partition("?")
@@ -166,7 +167,7 @@ async def find_gcs_endpoint(fs: Any, root: str) -> Endpoint | None:
 
 
 def build_gcs_error(fs: Any, path: str, response: ErrorResponse) -> Exception:
-    """Return the error with which a file system of GCS tells of a status."""
+    """Return the error that a file system of GCS raises for an error response."""
     del fs, path
     from gcsfs.retry import HttpError
 

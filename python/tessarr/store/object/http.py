@@ -1,4 +1,4 @@
-"""Web servers: where the engine finds their files, and how fsspec's file system asks for them."""
+"""Web servers: endpoints for the engine, and requests by fsspec's file system."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ __all__ = [
     "get_web_file",
 ]
 
-_CLOCK_TOLERANCE: Final = timedelta(seconds=2)  # they count seconds
+_CLOCK_TOLERANCE: Final = timedelta(seconds=2)  # the headers have whole seconds
 _PARTIAL: Final = 206
 _SUCCESS_STATUSES: Final = frozenset({200, 203, _PARTIAL})
 
 Response: TypeAlias = "tuple[bytes, str | None, str | None, bool]"
-"""The bytes, the header ``Content-Range``, a tag as ``ETag`` has it, and whether that lasts."""
+"""The bytes, the header ``Content-Range``, the tag, and whether the tag is stable."""
 
 
 SigningKey: TypeAlias = tuple[str, str, str | None, str]
-"""Their name, the secret, a token and the region."""
+"""The key's name, the secret, a token and the region."""
 
 
 class ErrorResponse(NamedTuple):
-    """How a server says that it does not do something.
+    """A response of a server that refuses a request.
 
     Parameters
     ----------
     method
-        What was to be done.
+        The method of the request.
     status
-        The status of the answer.
+        The status of the response.
     reason
-        What it is called.
+        The reason phrase.
     headers
-        What else is said.
+        The headers of the response.
     """
 
     method: str
@@ -53,32 +53,32 @@ class ErrorResponse(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """Where the engine finds files of a server, and how it asks for them.
+    """The URLs of a server's files, and the settings of requests for them.
 
     Parameters
     ----------
     root
-        What URLs begin with.
+        The beginning of all URLs.
     query
-        What follows the path of a file.
+        The query after the path of a file.
     headers
-        Those of each request.
-    patience_s
-        How long it takes at most.
-    plain
-        The signs of paths, beside letters and digits, that are not encoded.
-    states
-        The header that tells a state from all others; None: what is usual on the web.
-    keys
-        Those with which requests are signed as S3 wants it, if they are.
-    stores
-        How many bytes values have at most that the engine stores there, too.
+        The headers of each request.
+    timeout_s
+        The timeout of a request.
+    unescaped
+        Characters of paths, besides letters and digits, that are not percent-encoded.
+    state_header
+        The header that identifies a state of a file; None for the usual headers of the web.
+    signing_key
+        The key that signs requests to S3, if any.
+    max_stored_bytes
+        The size of the largest value that the engine itself stores.
     valid_s
-        How long this holds.
-    forbids
-        Whether what is not there is forbidden.
-    private
-        Whether nobody else lists by the file system, which would tell what it remembers.
+        How long this endpoint is valid.
+    absent_is_forbidden
+        Whether the server reports absent files as forbidden.
+    ignores_listings
+        Whether the file system's cache of listings has no other user.
     """
 
     root: str
@@ -98,10 +98,10 @@ class Endpoint(NamedTuple):
 
 
 def find_web_endpoint(fs: Any, root: str) -> Endpoint | None:
-    """Return where files of a file system of the web are.
+    """Return the endpoint of a web file system.
 
-    None: it is another file system, or asks in a way of its own: in another event loop, with
-    other sessions, by proxies.
+    The result is None for other file systems, and for settings that the engine lacks: another
+    event loop, other sessions, proxies.
     """
     if type(fs).__module__ != "fsspec.implementations.http" or fs.encoded:
         return None
@@ -114,7 +114,7 @@ def find_web_endpoint(fs: Any, root: str) -> Endpoint | None:
         return None
     options, session = dict(fs.kwargs), dict(fs.client_kwargs)
     mine = _to_pairs(options.pop("headers", ()))
-    names = {str(name).lower() for name, _ in mine}  # they replace those of the session
+    names = {str(name).lower() for name, _ in mine}  # these replace the headers of the session
     others = _to_pairs(session.pop("headers", ()))
     headers = [*(pair for pair in others if str(pair[0]).lower() not in names), *mine]
     params = options.pop("params", ())
@@ -132,7 +132,7 @@ def find_web_endpoint(fs: Any, root: str) -> Endpoint | None:
 
 
 def _get_timeout_s(timeout: Any) -> float | None:
-    """Return how long a request takes at most, as a session says it; None: it says more."""
+    """Return the total timeout of a session; None if it has further timeouts."""
     from aiohttp import ClientTimeout
     from aiohttp.client import DEFAULT_TIMEOUT
 
@@ -148,9 +148,9 @@ def _to_pairs(headers: Any) -> list[tuple[Any, Any]]:
 
 
 async def get_web_file(fs: Any, path: str, span: str | None) -> Response:
-    """Give a range of a file, or all of it."""
+    """Request a range of a file, or the whole file."""
     options = dict(fs.kwargs)
-    if span is not None:  # of the bytes as they are: of an encoding a part says nothing
+    if span is not None:  # a part of an encoded response is useless
         ranged = {"Range": span, "Accept-Encoding": "identity"}
         options["headers"] = {**options.get("headers", {}), **ranged}
     session = await fs.set_session()
@@ -163,7 +163,7 @@ async def get_web_file(fs: Any, path: str, span: str | None) -> Response:
 async def _request_web_file(fs: Any, session: Any, path: str, options: dict[str, Any]) -> Response:
     async with session.get(fs.encode_url(path), **options) as answer:
         fs._raise_not_found_for_status(answer, path)
-        if answer.status not in _SUCCESS_STATUSES:  # nor does it say where the file is
+        if answer.status not in _SUCCESS_STATUSES:  # redirects without a location, too
             error_response = ErrorResponse("GET", answer.status, answer.reason, answer.headers)
             raise build_web_error(fs, path, error_response)
         data = await answer.read()
@@ -172,17 +172,19 @@ async def _request_web_file(fs: Any, session: Any, path: str, options: dict[str,
         )
         modified = answer.headers.get("Last-Modified")
         is_old = _is_old(modified, answer.headers.get("Date"))
-        weak = f"W/{modified}" if modified and is_old else None  # else it may be that of the answer
+        weak = (
+            f"W/{modified}" if modified and is_old else None
+        )  # a recent time may be that of the response
         return data, content_range, answer.headers.get("ETag") or weak, is_old
 
 
 def build_timeout_error() -> TimeoutError:
-    """Return the error of a server that has not answered in time."""
+    """Return the error for a server that did not respond in time."""
     return TimeoutError("the server did not answer in time")
 
 
 def build_web_error(fs: Any, path: str, response: ErrorResponse) -> Exception:
-    """Return the error with which a file system of the web tells of a status."""
+    """Return the error that a web file system raises for an error response."""
     from aiohttp import ClientResponseError, RequestInfo
     from multidict import CIMultiDict, CIMultiDictProxy
 
@@ -195,15 +197,15 @@ def build_web_error(fs: Any, path: str, response: ErrorResponse) -> Exception:
 
 
 def _is_old(modified: str | None, now: str | None) -> bool:
-    """Return whether a file that changes again gets another time: many servers make tags of it."""
+    """Return whether the next change gives the file another time: many tags contain it."""
     if modified is None:
         return True
     try:
         return _parse_time(now or "") - _parse_time(modified) >= _CLOCK_TOLERANCE
-    except (TypeError, ValueError, OverflowError):  # no time, or one without its zone
+    except (TypeError, ValueError, OverflowError):  # no time, or a time without a zone
         return False
 
 
-@lru_cache(64)  # many files are asked for within a second, and were changed in another one
+@lru_cache(64)  # many responses have the same times
 def _parse_time(text: str) -> datetime:
     return parsedate_to_datetime(text)

@@ -1,12 +1,12 @@
-"""A store in one file: an SQLite database.
+"""SQLite databases as a read/write store.
 
-The file is that of zarr-python 2's ``SQLiteStore``: one table ``zarr`` with a key and a value
-per row, so that each reads what the other wrote.
+The file has the format of zarr-python 2's ``SQLiteStore``: one table ``zarr`` with a key and a
+value per row.
 
-SQLite is asked in short calls that never wait: who finds the file locked by another process
-goes away and comes back, so that Ctrl-C and ``fork`` need not wait for a stranger. A database must
-not be carried through ``fork``: while a process forks, none of its threads is inside of
-SQLite (`tessarr.store.sqlite.fork`), and the child forgets the connections without closing them.
+Calls of SQLite are short and never wait: a thread that finds the file locked by another process
+leaves SQLite and tries again, so that Ctrl-C and ``fork`` do not wait for other processes. A
+connection must not cross a ``fork``: while a process forks, none of its threads is inside SQLite
+(`tessarr.store.sqlite.fork`), and the child drops the connections without closing them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The connections to a database, and what they are asked: patiently, and never during a fork."""
+"""The connections of an SQLite store: pooled, retried while busy, never used during a fork."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 _WAIT_S: Final = 60.0
 _SMALL_BYTES: Final = 1 << 16
 _BYTES_TYPES: Final = ("blob", "text")
-"""Types of values that have bytes."""
+"""SQLite types of values that have bytes."""
 
 _ERRNO_OF_CODE: Final = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
@@ -50,21 +50,19 @@ _ERRNO_OF_CODE: Final = {
 
 
 class Database:
-    """The methods of `tessarr.store.protocol.StoreProtocol`, all of them."""
+    """An SQLite database with the methods of `tessarr.store.protocol.StoreProtocol`."""
 
     def __init__(self, path: str, *, read_only: bool, durable: bool) -> None:
         self.path = path
         self._read_only = read_only
         self._durable = durable
         self._idle: list[Connection] = []
-        # Values that nobody reads any more; `__del__` must not do more than append.
+        # Values without references; `__del__` may only append.
         self._released: deque[OpenedValue] = deque()
         self._writing = threading.Lock()
         self._generation = 0
-        self._has_locks = False  # nothing is known before SQLite fails
+        self._has_locks = False  # checked only after SQLite fails
         gate.watch(self)
-
-    # What is asked of a store.
 
     def get(self, key: str) -> bytes | None:
         return self._read(lambda connection: get_value(connection, key))
@@ -127,7 +125,7 @@ class Database:
 
     @contextmanager
     def hold(self, key: str) -> Generator[None]:
-        """Lock a file beside the database, which goes away with its holder."""
+        """Lock a file beside the database; the system releases the lock of a killed process."""
         import fcntl
         from hashlib import blake2b
 
@@ -141,7 +139,7 @@ class Database:
                 raise StoreError._of_system("lock", path, error) from error
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Who had it before has removed it, so that it may be no file any more.
+                # The previous holder may have removed the file meanwhile.
                 if os.fstat(file).st_nlink:
                     break
             except BlockingIOError as error:
@@ -166,8 +164,6 @@ class Database:
             Path(path).unlink(missing_ok=True)
             os.close(file)
 
-    # Connections.
-
     def checkpoint(self) -> None:
         def move(connection: Connection) -> None:
             (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -187,14 +183,14 @@ class Database:
                 self._idle.pop().close()
 
     def forget(self) -> object:
-        """Give up all connections, as they are."""
+        """Drop all connections without closing them, and return them."""
         idle, self._idle = self._idle, []
         returned, self._released = self._released, deque()
         self._generation += 1
         return idle, returned
 
     def _read(self, work: Callable[[Connection], T]) -> T | None:
-        """Do `work`; None if there is no database."""
+        """Run `work` on a connection; return None if the database does not exist."""
 
         def look() -> T | None:
             connection = self._take_connection(create=False)
@@ -205,14 +201,14 @@ class Database:
                     return work(connection)
                 except sqlite3.OperationalError as error:
                     if _get_code(error) == sqlite3.SQLITE_ERROR and "no such table" in str(error):
-                        return None  # another program's file, or one that is being made
+                        return None  # a file of another program, or a new one
                     raise
 
         return self._retry_while_busy(look)
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         def change() -> T:
-            # Threads queue here and not at SQLite's lock, which knows no queue.
+            # Threads queue here: SQLite's lock has no queue.
             with self._writing:
                 connection = self._take_connection(create=True)
                 assert connection is not None
@@ -223,7 +219,7 @@ class Database:
         return self._retry_while_busy(change)
 
     def _retry_while_busy(self, work: Callable[[], T]) -> T:
-        """Do `work` until nobody else has the database locked."""
+        """Run `work` again while another process has locked the database."""
         give_up, pause_s = time.monotonic() + _WAIT_S, 0.0005
         while True:
             try:
@@ -238,7 +234,7 @@ class Database:
             pause_s = min(pause_s * 1.5, 0.02)
 
     def _check_locks(self, error: sqlite3.Error) -> None:
-        """Raise an error if the file system has no locks: SQLite calls the database busy then."""
+        """Raise an error if the file system has no locks: SQLite reports that as busy."""
         code = _get_code(error) & 0xFF
         if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR} and not self._has_locks:
             check_locks(self.path)
@@ -259,7 +255,7 @@ class Database:
         )
 
     def _get_errno(self, code: int) -> int | None:
-        """Return the number of the system's error that a code of SQLite stands for."""
+        """Return the errno for a result code of SQLite."""
         if code == sqlite3.SQLITE_CANTOPEN and not is_writable(self.path):
             return errno.EACCES
         return _ERRNO_OF_CODE.get(code)
@@ -274,7 +270,7 @@ class Database:
                 connection.execute("ROLLBACK")
             raise
         else:
-            # A value that was opened keeps the connection, in a transaction.
+            # An open value holds the connection, in a transaction.
             is_held = connection.in_transaction
         finally:
             if not is_held:
@@ -333,7 +329,7 @@ class Database:
         return connection
 
     def _is_immutable(self) -> bool:
-        """Tell whether nobody can change the file: then no files can be beside it, either."""
+        """Return whether the folder is read-only and has no log, so that the file cannot change."""
         has_log = os.path.exists(f"{self.path}-wal")  # noqa: PTH110 (a str)
         return not has_log and not os.access(Path(self.path).parent, os.W_OK)
 
@@ -350,7 +346,7 @@ class Database:
 
 
 class OpenedValue:
-    """A value, in the state that it had when it was opened."""
+    """An open value; later changes of the key do not affect it."""
 
     def __init__(self, database: Database, data: Any, connection: Connection | None) -> None:
         self.size = len(data)
@@ -367,7 +363,7 @@ class OpenedValue:
         return data
 
     def release(self) -> Connection:
-        """End the transaction and give the connection back."""
+        """End the transaction and return the connection."""
         connection, self._take_connection = self._take_connection, None
         assert connection is not None
         self._data.close()

@@ -1,4 +1,4 @@
-"""What keeps a process from forking while one of its threads is inside of SQLite."""
+"""A gate that delays `fork` while a thread is inside SQLite."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["Gate", "gate"]
 
 
 class Closable(Protocol):
-    """What is used of `tessarr.store.sqlite.database.Database`."""
+    """The methods of `tessarr.store.sqlite.database.Database` that the gate calls."""
 
     def close(self) -> None: ...
     def forget(self) -> object: ...
 
 
 class Gate:
-    """Keeps `fork` waiting while somebody is inside, and others out while it waits."""
+    """Delays `fork` while threads are inside, and new threads while `fork` waits."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition(threading.Lock())
@@ -35,7 +35,7 @@ class Gate:
             )
 
     def watch(self, database: Closable) -> None:
-        """Close a database at the end of the process, and let it forget in a child of it."""
+        """Close a database at the end of the process; drop its connections in a child."""
         if not self._databases:
             atexit.register(self._close_all)
         self._databases.add(database)
@@ -69,10 +69,10 @@ class Gate:
 
     def _after_in_child(self) -> None:
         for database in self._databases:
-            # To close them would take the locks of the parent away.
+            # Closing them would release the locks of the parent.
             self._leaked.append(database.forget())
         self._after()
 
 
 gate: Final = Gate()
-"""The one of this process."""
+"""The gate of this process."""

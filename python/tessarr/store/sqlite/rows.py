@@ -1,4 +1,4 @@
-"""Values by their keys: the statements that the one table is asked and changed by."""
+"""SQL statements that read and change the table of keys and values."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = [
 
 
 class Connection(sqlite3.Connection):
-    """A connection that knows whether the database was made ready for writing."""
+    """A connection that prepares the database before its first write."""
 
     ready = False
 
     def __del__(self) -> None:
-        """Close it, as nobody has to close a store: Python 3.13 warns of those left open."""
-        with suppress(sqlite3.ProgrammingError):  # it could not be opened
+        """Close the connection: Python 3.13 warns of open ones, and stores need no close."""
+        with suppress(sqlite3.ProgrammingError):  # the connection never opened
             self.close()
 
     def make_ready(self) -> None:
@@ -37,13 +37,13 @@ class Connection(sqlite3.Connection):
 
 
 def get_key_range(prefix: str) -> tuple[str, str | bytes]:
-    """Return the first key below a prefix, and what follows the last."""
-    # "0" follows "/"; every blob follows every text.
+    """Return the first key below a prefix, and a bound above the last."""
+    # "0" sorts after "/", and every blob after every text.
     return prefix, f"{prefix[:-1]}0" if prefix else b""
 
 
 def check_table(connection: Connection, path: str) -> None:
-    """Refuse a database whose rows are computed: they may have no end.
+    """Raise an error if the rows of a database are computed, which may never end.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def list_keys(connection: Connection, prefix: str) -> list[str]:
 
 
 def _get_max_rows(connection: Connection) -> int:
-    """Return more rows than fit into the file, each of which takes 4 bytes at least."""
+    """Return a bound on the rows of the file: each takes at least 4 bytes."""
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
     return int(pages * page_bytes // 4 + 1)
@@ -89,7 +89,7 @@ def _check_count(keys: list[str], max_rows: int) -> list[str]:
 
 
 def get_value(connection: Connection, key: str) -> bytes | None:
-    """Return a value; None if there is none."""
+    """Return a value, or None for an absent key."""
     row = connection.execute("SELECT v FROM zarr WHERE k = ?", (key,)).fetchone()
     if row is None:
         return None
@@ -104,10 +104,10 @@ def get_value(connection: Connection, key: str) -> bytes | None:
 
 
 def put_value(connection: Connection, key: str, data: bytes) -> None:
-    """Store a value, if SQLite takes one of its size."""
+    """Store a value; SQLite limits its size."""
     max_bytes = (
         connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - len(key) - 100
-    )  # a row has a head
+    )  # for the header of the row
     if len(data) > max_bytes:
         message = (
             f"a value of {len(data)} bytes: SQLite takes at most {max_bytes}; use smaller chunks"
@@ -117,12 +117,12 @@ def put_value(connection: Connection, key: str, data: bytes) -> None:
 
 
 def delete_value(connection: Connection, key: str) -> None:
-    """Remove a value; that there is none is fine."""
+    """Remove a value; an absent key is no error."""
     connection.execute("DELETE FROM zarr WHERE k = ?", (key,))
 
 
 def move_prefix(connection: Connection, staged: str, prefix: str) -> None:
-    """Give the keys under a prefix another prefix, where nothing else stays."""
+    """Move the keys below `staged` to `prefix`, and remove the former keys there."""
     connection.execute(
         "DELETE FROM zarr WHERE k >= ? AND k < ? AND NOT (k >= ? AND k < ?)",
         (*get_key_range(prefix), *get_key_range(staged)),
@@ -146,7 +146,7 @@ def list_level(connection: Connection, prefix: str) -> tuple[list[str], list[str
         for (key,) in connection.execute(statement, (start, end)):
             slash = key.find("/", len(prefix))
             if slash >= 0:
-                # Go on behind everything that is below this name.
+                # Continue after all keys below this name.
                 prefixes.append(key[: slash + 1])
                 start = f"{key[:slash]}0"
                 break

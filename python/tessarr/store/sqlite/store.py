@@ -1,4 +1,4 @@
-"""The store that users make, over the database."""
+"""`SQLiteStore`: a store in an SQLite database."""
 
 from __future__ import annotations
 
@@ -19,29 +19,28 @@ _MAGIC: Final = b"SQLite format 3\0"
 
 
 class SQLiteStore(DescribedStore):
-    """A store in one file, an SQLite database.
+    """A store in an SQLite database, which is one file.
 
     Parameters
     ----------
     path : str or os.PathLike
-        The file; the first write creates it, and the folders above it.
+        The file; the first write creates it and its parent folders.
     read_only : bool, default False
         Refuse every change (`ReadOnlyError`).
     durable : bool, default False
-        Every change has reached the disk when the call returns. Without it a killed process
-        loses nothing, but a power failure may lose recent changes.
+        Wait until the disk has each change. Without it a killed process loses nothing, but a
+        power failure may lose recent changes.
     dimension_separator : {".", "/"}, optional
         As for `DirectoryStore`.
 
     Notes
     -----
-    Any number of threads and processes may read and write at a time; writers take turns. A value
-    is replaced as a whole or not at all, also when the process is killed meanwhile. Who waits for
-    a turn longer than 60 s gets a `StoreError` that is retryable. While the store is in use
-    there are two files more, named as the database with ``-wal`` and ``-shm`` at the end: they
-    belong to it, and go when the last user closes it, as `close` or the end of the process does.
-    Not for network file systems; one without locks is a `StoreError` at once. A value has at most
-    1 000 000 000 bytes.
+    Any number of threads and processes may read and write concurrently; writers take turns. Each
+    write is atomic, even if the process is killed meanwhile. A writer that waits longer than 60 s
+    raises a retryable `StoreError`. While the store is in use, two further files belong to the
+    database, with ``-wal`` and ``-shm`` after its name; they vanish when the last user closes the
+    store or ends. Do not use the store on network file systems; a file system without locks
+    raises a `StoreError`. A value has at most 1 000 000 000 bytes.
 
     Examples
     --------
@@ -86,15 +85,15 @@ class SQLiteStore(DescribedStore):
 
     @property
     def path(self) -> str:
-        """The file."""
+        """The path of the file."""
         return self._database.path
 
     def flush(self) -> None:
-        """Bring everything that was written into the one file."""
+        """Write all changes into the database file itself."""
         self._database.checkpoint()
 
     def close(self) -> None:
-        """Close the file; whoever uses the store again opens it again."""
+        """Close the file; the next use of the store opens it again."""
         self._database.close()
 
     def __enter__(self) -> Self:

@@ -21,26 +21,25 @@ __all__ = ["CachePool", "LRUStoreCache", "PooledCacheStore"]
 
 
 class LRUStoreCache(WrapperStore, _engine.CachedStore):
-    """Another store, whose answers are remembered in memory.
+    """A store that caches the values of another store in memory.
 
-    Values, parts of values (the subchunks of a shard), their absence and listings are
-    kept as they are stored. Those that were used least recently go first.
+    The cache holds encoded values, parts of values (the subchunks of a shard), the absence of
+    keys, and listings. It evicts the least recently used entries first.
 
     Parameters
     ----------
     store : StoreLike
         The store, or what `tessarr.open` takes as one.
     max_size : int or None
-        How many bytes may be kept; None sets no limit.
+        The size of the cache in bytes; None means unlimited.
     max_age_s : float, optional
-        After how many seconds an answer is asked for again; by default never.
+        The age in seconds after which an entry is requested again; by default never.
 
     Notes
     -----
-    Everybody who uses this object sees its changes at once, and nothing is changed by what it
-    remembers: changes are decided by the store below. What others change below it shows
-    only when the answer is forgotten: call `invalidate`, or set ``max_age_s``.
-    A pickle holds no answers.
+    All users of this object see its changes at once. Changes go to the other store, which checks
+    their preconditions. Changes that bypass this object become visible only when the cache drops
+    an entry: call `invalidate`, or set ``max_age_s``. A pickle does not contain the cache.
 
     Examples
     --------
@@ -60,28 +59,28 @@ class LRUStoreCache(WrapperStore, _engine.CachedStore):
         return cls._build(arguments, opened, limit, max_age_s)
 
     def __eq__(self, other: object) -> bool:
-        return self is other  # what it remembers is its own
+        return self is other  # each object has a cache of its own
 
     def __hash__(self) -> int:
         return id(self)
 
     @property
     def hits(self) -> int:
-        """How many answers were remembered."""
+        """The number of cache hits."""
         return self.counts()["hits"]
 
     @property
     def misses(self) -> int:
-        """How many answers the store below had to give."""
+        """The number of cache misses."""
         return self.counts()["misses"]
 
     @property
     def current_size(self) -> int:
-        """How many bytes are kept now."""
+        """The number of bytes in the cache."""
         return self.counts()["bytes"]
 
     def invalidate(self) -> None:
-        """Forget everything."""
+        """Empty the cache."""
         self.forget()
 
     invalidate_values = invalidate
@@ -89,16 +88,16 @@ class LRUStoreCache(WrapperStore, _engine.CachedStore):
 
 
 class PooledCacheStore(WrapperStore):
-    """Another store, whose answers pools remember: of documents one, of everything else one.
+    """A store that caches documents of another store in one pool, other values in another.
 
     Parameters
     ----------
     store : Store
-        The store that is asked.
+        The other store.
     metadata, data : CachePool or None
-        Where answers are remembered; None: nowhere.
+        The pools; None disables caching.
     metadata_since, data_since : float
-        As `CachePool.store` has ``since``.
+        The argument ``since`` of `CachePool.store`.
     """
 
     _pools: tuple[CachePool | None, CachePool | None]
@@ -124,28 +123,28 @@ class PooledCacheStore(WrapperStore):
 
     @property
     def base_store(self) -> Store:
-        """The store that is asked, which stands for the object that was given."""
+        """The other store, which stands for the user's object."""
         store: Store = self._arguments["store"]
         return store
 
     @property
     def pools(self) -> frozenset[CachePool]:
-        """Where answers are remembered."""
+        """The pools."""
         return frozenset(filter(None, self._pools))
 
     @property
     def max_data_bytes(self) -> int:
-        """How many bytes of what is no document may be remembered."""
+        """The size in bytes of the pool for other values than documents."""
         others = self._pools[1]
         return 0 if others is None else others.max_bytes
 
     def with_revalidation(self, since: float | None = None) -> PooledCacheStore:
-        """Return a store with the same memory that compares documents with those of `store`.
+        """Return a store with the same pools that revalidates cached documents.
 
         Parameters
         ----------
         since
-            What holds for everything else; by default what does here.
+            The argument ``data_since``; by default that of this store.
         """
         (documents, others), now = self._pools, float("inf")
         return PooledCacheStore(
@@ -161,16 +160,16 @@ class PooledCacheStore(WrapperStore):
 
 
 def _unpickle_store(store: Store) -> Store:
-    return store  # a pickle remembers nothing
+    return store  # a pickle does not contain the cache
 
 
 class CachePool:
-    """A memory that caches of several stores share.
+    """A cache that several stores share.
 
     Parameters
     ----------
     max_bytes : int
-        How much is remembered; what was used least recently goes first.
+        The size of the cache; it evicts the least recently used entries first.
 
     Examples
     --------
@@ -189,15 +188,15 @@ class CachePool:
         self._stores: dict[Any, Store] = {}
 
     def store(self, store: Store, *, since: float) -> Store:
-        """Return a store that remembers what `store` answers.
+        """Return a store that caches the values of `store`.
 
         Parameters
         ----------
         store
-            Equal ones are the same place, and what is remembered of one is so of the other.
+            The other store. Equal stores share their cache entries.
         since
-            What was asked for before that, in seconds since 1970, is compared with the store
-            again: minus infinity for nothing, infinity for everything.
+            Entries from before this time, in seconds since 1970, are revalidated: minus
+            infinity for none, infinity for all.
         """
         number = self._numbers.setdefault(store, len(self._numbers))
         if since == float("-inf"):
@@ -205,20 +204,20 @@ class CachePool:
         return self._pool.store(store, number, max(0.0, time.time() - since))
 
     def has_store(self, store: Store) -> bool:
-        """Return whether answers of a store, or of an equal one, may be remembered."""
+        """Return whether the pool may hold entries of a store or of an equal one."""
         return store in self._numbers
 
     def get_or_create(self, key: Any, make: Callable[[], Store]) -> Store:
-        """Return the store that was made for a key, so that it is made once."""
+        """Return the store of a key; create it at the first call."""
         store = self._stores.get(key)
         return self._stores.setdefault(key, make()) if store is None else store
 
     def counts(self) -> dict[str, int]:
-        """Return how many answers were remembered (hits) or not (misses), and the bytes now."""
+        """Return the numbers of hits and misses, and the size in bytes."""
         return self._pool.counts()
 
     def forget(self) -> None:
-        """Forget everything."""
+        """Empty the cache."""
         self._pool.forget()
 
 

@@ -20,12 +20,12 @@ __all__ = ["CountingStore", "LatencyStore", "LoggingStore"]
 
 
 class CountingStore(_engine.CountingStore, StoreMapping):
-    """Passes everything on to another store and counts it.
+    """A store that counts the requests to another store.
 
     Parameters
     ----------
     store : Store
-        The store that does the work.
+        The other store.
 
     Examples
     --------
@@ -37,20 +37,20 @@ class CountingStore(_engine.CountingStore, StoreMapping):
 
 
 class LatencyStore(WrapperStore):
-    """Another store, answering late: how code fares with a store that is far away.
+    """A store that delays the requests to another store, to simulate a remote store.
 
     Parameters
     ----------
     store : StoreLike
         The store, or what `tessarr.open` takes as one.
     read_s : float, default 0
-        Seconds before each answer: a value opened, a part of it read, a listing.
+        Seconds before each response to a reading request or a listing.
     write_s : float, default 0
         Seconds before each change.
     bytes_per_s : float, optional
-        How fast bytes come and go, each request for itself; by default at once.
+        The transfer rate of each request; unlimited by default.
     concurrency : int, default 16
-        How many requests for chunks are under way at a time.
+        The number of concurrent requests for chunks.
 
     Examples
     --------
@@ -79,22 +79,22 @@ class LatencyStore(WrapperStore):
 
 
 class LoggingStore(WrapperStore):
-    """Another store that logs what it is asked.
+    """A store that logs the requests to another store.
 
     Parameters
     ----------
     store : StoreLike
         The store, or what `tessarr.open` takes as one.
     log_level : str or int, default "DEBUG"
-        The level of the messages. What fails is logged one level higher.
+        The level of the messages. Failed requests are logged one level higher.
     log_handler : logging.Handler, optional
-        Where the messages go; by default to the logger ``tessarr.store``, as the
-        program has set it up. A store with a handler cannot be pickled.
+        The destination of the messages; by default the logger ``tessarr.store``. A store with a
+        handler cannot be pickled.
 
     Notes
     -----
-    Messages come after the calls, in the threads that make them: the operation, the key, the
-    bytes that were read or written, and the time it took.
+    The calling thread logs each request after its end: the operation, the key, the number of
+    bytes, and the duration.
 
     Examples
     --------

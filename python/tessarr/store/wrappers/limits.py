@@ -16,19 +16,19 @@ __all__ = ["LimitedStore", "Limits"]
 
 
 class Limits:
-    """How much may be asked of stores: of all together that share the object.
+    """Limits on the requests to all stores that share this object.
 
     Parameters
     ----------
     concurrency : int, optional
-        How many requests may be under way at a time.
+        The number of concurrent requests.
     chunks : int, optional
-        How many chunks may be decoded or encoded at a time.
+        The number of chunks that are decoded or encoded concurrently.
     reads_per_s, writes_per_s : float, optional
-        How many that change nothing, and how many that may, begin in a second.
+        The number of reading and of writing requests that start in a second.
     doubling_s : float, optional
-        After which time there may be twice as many in a second, again and again: object
-        stores want traffic to grow slowly.
+        The time after which both rates double, repeatedly: object stores require that traffic
+        grows slowly.
 
     Examples
     --------
@@ -69,18 +69,18 @@ class Limits:
 
 
 class LimitedStore(WrapperStore):
-    """Another store, of which not too much is asked at a time.
+    """A store that limits the requests to another store.
 
     Parameters
     ----------
     store : StoreLike
         The store, or what `tessarr.open` takes as one.
     limits : Limits
-        How much: of all stores together that have the same object.
+        The limits, shared by all stores with the same object.
 
     Notes
     -----
-    What comes too early waits. A change counts as one request, whatever it reads first.
+    A request over a limit waits. A change counts as one request, including its reads.
 
     Examples
     --------

@@ -18,13 +18,13 @@ __all__ = ["PrefixStore", "open_wrapped_store"]
 
 
 def open_wrapped_store(store: StoreLike) -> Store:
-    """Return the store that is meant, which begins at the path that is."""
+    """Resolve a store argument to a store that begins at the argument's path."""
     opened, path = open_store(store)
     return PrefixStore(opened, path) if path else opened
 
 
 class PrefixStore(WrapperStore):
-    """What lies below a path of another store, as a store of its own.
+    """A store of the keys below a path of another store.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class PrefixStore(WrapperStore):
 
     Notes
     -----
-    No key leads out of it. Errors name keys as they are in the store below.
+    No key leads out of the prefix. Errors name the keys of the other store.
 
     Examples
     --------

@@ -16,7 +16,7 @@ __all__ = ["ReadOnlyStore"]
 
 
 class ReadOnlyStore(WrapperStore):
-    """Another store, refusing every change with a `ReadOnlyError`.
+    """A store that refuses every change of another store with a `ReadOnlyError`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A store in which some documents are found under other keys."""
+"""A store in which some documents have other keys than in the underlying store."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["rename_keys"]
 
 
 def rename_keys(store: Store, names: Mapping[str, str]) -> Store:
-    """Return a store whose documents of some keys are those of other keys of `store`.
+    """Return a store in which some documents of `store` have other keys.
 
     Parameters
     ----------
     store
-        Where all is. What is no document (names of which begin with a dot) is as it is there.
+        The other store. Only documents (names that begin with a dot) have other keys.
     names
-        From keys to what they are called in `store`.
+        A mapping from new keys to keys of `store`.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def rename_keys(store: Store, names: Mapping[str, str]) -> Store:
 
 
 class _RenamedKeys:
-    """The documents of a store, under other keys; of another one it is equal to the same."""
+    """The documents of a store under other keys; equal if store and names are equal."""
 
     def __init__(self, store: Store, names: Mapping[str, str]) -> None:
         self._store, self._names = store, dict(names)

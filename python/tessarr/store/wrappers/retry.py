@@ -17,27 +17,27 @@ __all__ = ["RetryingStore"]
 
 
 class RetryingStore(WrapperStore):
-    """Another store, that is asked again where it could not answer for a while.
+    """A store that repeats requests to another store after transient errors.
 
     Parameters
     ----------
     store : StoreLike
         The store, or what `tessarr.open` takes as one.
     max_retries : int, default 32
-        How often it is asked again, at most.
+        The maximum number of repetitions.
     first_delay_s : float, default 1
-        How long to wait before the second time. It is twice as long each time after that.
+        The delay before the first repetition. Each further delay is twice as long.
     max_delay_s : float, default 32
-        How long to wait at most.
+        The maximum delay.
 
     Notes
     -----
-    Asked again is after what may pass: lost connections, time that has run out, servers that
-    are busy (408, 429, 500, 502, 503, 504), errors of the system such as EBUSY, and a
-    `StoreError` that is retryable. Between half of each wait and all of it is waited. Changes of
-    several keys at once are not made again. Where nobody knows whether a change was made, and
-    making it again would not give the same, that is a `StoreError` of the kind "answer_lost";
-    servers that are only busy (408, 429, 503) have made none.
+    Transient errors are lost connections, timeouts, the statuses 408, 429, 500, 502, 503 and 504,
+    errors of the system such as EBUSY, and every retryable `StoreError`. The actual delay is
+    random, between half of the nominal delay and all of it. Changes of several keys at once are
+    not repeated. If a change may have been applied, and a repetition could have another result,
+    the call raises a `StoreError` of the kind "answer_lost". A busy server (408, 429, 503) has
+    applied no change.
 
     Examples
     --------

@@ -9,19 +9,19 @@ __all__ = ["StagedStore"]
 
 
 class StagedStore(_engine.StagedStore, StoreMapping):
-    """Another store, whose changes are kept aside until `commit`.
+    """A store that stages the changes of another store until `commit`.
 
     Parameters
     ----------
     store : Store
-        The store that is changed in the end.
+        The other store, which `commit` changes.
     repeatable : bool
-        Whether what is only read has to be the same in the end, too. What was read in order to
-        decide a change has to be, anyway.
+        Whether `commit` also requires that values that were only read are unchanged. It always
+        requires that for values on which a change depends.
     owner : Transaction, optional
-        What it takes part in.
+        The transaction.
     same : StagedStore, optional
-        The one whose changes it has, where it only asks the same store through another one.
+        The store that holds the staged changes, if this one only adds another route to it.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class StagedStore(_engine.StagedStore, StoreMapping):
     __slots__ = ("__weakref__",)
 
     def delete_prefix(self, prefix: str) -> None:
-        """Remove every key under a prefix, in the end."""
+        """Stage the deletion of every key under a prefix."""
         super().delete_prefix(prefix)
         self.owner._staging.forget_below(self, prefix)
 

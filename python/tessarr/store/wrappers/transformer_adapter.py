@@ -1,4 +1,4 @@
-"""The store as an array with storage transformers sees it."""
+"""Adapter between storage transformers and the engine's stores."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ __all__ = ["get_chunk_store"]
 def get_chunk_store(
     store: Store, path: str, transformers: Sequence[StorageTransformer]
 ) -> tuple[Store, str]:
-    """Return where the chunks of an array are: a store, and the path in it.
+    """Return the store of an array's chunks and the path in it.
 
     Parameters
     ----------
     store, path
-        Where the array is.
+        The location of the array.
     transformers
-        What stands between, from the array to the store.
+        The storage transformers, from the array to the store.
 
     Returns
     -------
     store, path
-        Those that were given, if there are no transformers.
+        The arguments, if no transformer is active.
     """
     active = [
         transformer
@@ -51,7 +51,7 @@ _METADATA = "zarr.json"
 
 
 class _ChunkKeys:
-    """What is under the path of an array, but for its metadata."""
+    """The keys below the path of an array, without its metadata."""
 
     def __init__(self, store: Store, prefix: str) -> None:
         self._store = store
@@ -68,7 +68,7 @@ class _ChunkKeys:
 
     def list(self, prefix: str) -> list[str]:
         full_prefix = self._prefix + prefix
-        # A prefix of keys ends in "/": what is longer is looked for one level above.
+        # A listing takes a prefix that ends in "/"; filter its result by the longer prefix.
         listed = self._store.list(full_prefix[: full_prefix.rfind("/") + 1])
         start = len(self._prefix)
         keys = [key[start:] for key in listed if key.startswith(full_prefix)]
@@ -82,6 +82,6 @@ class _ChunkKeys:
 
     def _to_full_key(self, key: str) -> str:
         if key == _METADATA:
-            message = f"a storage transformer keeps a chunk under {key!r}, which is the metadata's"
+            message = f"a storage transformer uses the key {key!r} of the metadata for a chunk"
             raise ArgumentError(message, key=self._prefix + key)
         return self._prefix + key

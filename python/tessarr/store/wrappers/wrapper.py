@@ -12,15 +12,15 @@ __all__ = ["WrapperStore"]
 
 
 class WrapperStore(DescribedStore):
-    """Base of the stores that stand before another one."""
+    """Base class of the stores that change one aspect of another store."""
 
     @property
     def store(self) -> Any:
-        """The store that does the work: the object that was given."""
+        """The other store: the object that the user passed."""
         return get_user_store(self._arguments["store"])
 
     def close(self) -> None:
-        """Close the store that does the work, if it can be closed."""
+        """Close the other store, if it has a method ``close``."""
         close_user_store(self._arguments["store"])
 
 

@@ -1,10 +1,9 @@
-"""A store in a Zip file.
+"""Zip archives as a read/write store.
 
-Values are written one behind another and never over each other; what is replaced or deleted
-stays in the file as garbage, which no reader sees, until closing moves the rest together. The
-directory of the file is written behind the values, by flushing and closing. So a value that
-was opened keeps its place as long as the file is open, readers need no locks, and a killed
-writer leaves everything in the file that it had written.
+The store appends values and never overwrites one. Replaced and deleted values stay in the file as
+garbage, which readers do not see, until `close` rewrites the file. `flush` and `close` write the
+directory after the values. So an open value keeps its position, readers need no locks, and the
+file of a killed writer still contains all values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An open Zip file: where its values are, and what is to become of it."""
+"""An open Zip file: reads and appends values, and writes the directory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Archive", "ArchiveStore"]
 
-_ALWAYS_TIDY_BYTES: Final = 1 << 24  # of a smaller file garbage is removed, be it ever so little
+_ALWAYS_TIDY_BYTES: Final = 1 << 24  # smaller files are always rewritten without garbage
 _LARGE_BYTES: Final = 0x7FFFFFFF  # beyond, older programs need zip64
 
 
@@ -37,18 +37,17 @@ class Archive:
 
     Parameters
     ----------
-    place
-        An absolute path, a file object, or a value to be read.
+    source
+        An absolute path, a file object, or an open value of another store.
     mode
-        r, r+, a, w or x. To append makes no file that is absent before something is written.
-        "shared" is to append, where nobody is kept from the file before something is written:
-        until then what others make of it is seen.
+        r, r+, a, w or x. Mode a creates an absent file at the first write. "shared" is mode a
+        that locks the file only at the first write, and sees the changes of others until then.
     method
-        How new values are compressed.
+        The compression method of new values.
     large
-        Whether zip64 may be needed.
+        Whether the file may use zip64.
     durable
-        Whether flushing waits for the disk.
+        Whether `flush` waits for the disk.
     """
 
     def __init__(
@@ -63,22 +62,24 @@ class Archive:
         self.name = repr(source)
         self.closed = False
         self.entries: dict[str, Entry] = {}
-        self.changes = 1  # of the keys, not of the values
+        self.changes = 1  # counts changes of keys
         self._method = method
         self._large = large
         self._durable = durable
         self._writes = mode != "r"
         self._process = os.getpid()
         self._lock = RLock()
-        self._path: str | None = None  # of a file that is not open for writing yet
+        self._path: str | None = None  # set until the file is open for writing
         self._shares = mode == "shared"
-        self._stamp: tuple[int, ...] | None = None  # of one that is open to be read until then
+        self._stamp: tuple[int, ...] | None = (
+            None  # of the file that is open for reading until then
+        )
         self._file = self._open_file(source, mode)
         self._start = self._end = 0
-        self._directory_bytes = 0  # of the directory that the file ends with, if it is complete
+        self._directory_bytes = 0  # of the directory at the end of a complete file
         self._garbage_bytes = 0
-        self._deleted: list[str] = []  # what the file does not tell yet
-        self._changed = self._writes  # a file without a byte is to become one without values
+        self._deleted: list[str] = []  # without records in the file yet
+        self._changed = self._writes  # an empty file becomes an archive without values
         try:
             self._read_directory()
         except BaseException:
@@ -97,7 +98,7 @@ class Archive:
         return _create_empty_file()
 
     def _refresh(self) -> None:
-        """Open the file, or what others have made of it, where it is not open for writing."""
+        """Open the current file, if this archive has not opened it for writing."""
         with self._lock:
             if self._path is None:
                 return
@@ -112,7 +113,7 @@ class Archive:
             except NotFoundError:
                 return
             except DataError:
-                if self._shares:  # while others write to it, it ends anywhere: that is told
+                if self._shares:  # raises if another process is writing
                     PathFile(self._path, "r+").close()
                 raise
             if self._shares:
@@ -121,14 +122,14 @@ class Archive:
                 self._path = None
 
     def lock_for_writing(self) -> None:
-        """Open a file for writing that was read until now, and keep others from that."""
+        """Reopen a file for writing and lock it, if it is open for reading."""
         with self._lock:
             if self._path is not None and self._stamp is not None:
                 self._switch_file(PathFile(self._path, "r+"))
                 self._path = self._stamp = None
 
     def _switch_file(self, file: File) -> None:
-        """Go on with a file, unless its directory cannot be read."""
+        """Continue with another file; keep the current one if the other is unreadable."""
         before, self._file = self._file, file
         try:
             self._read_directory()
@@ -158,10 +159,8 @@ class Archive:
         self._garbage_bytes = directory.garbage
         self._changed = False
 
-    # Values
-
     def open(self, key: str) -> OpenedValue | None:
-        """Return a value to be read, or None."""
+        """Open a value; return None for an absent key."""
         self.check()
         entry = self.entries.get(key)
         return (
@@ -171,7 +170,7 @@ class Archive:
         )
 
     def put(self, key: str, data: bytes) -> None:
-        """Write a value behind all others."""
+        """Append a value."""
         self._check_writable()
         entry, packed = self._build_entry(key, data)
         with self._lock:
@@ -179,12 +178,12 @@ class Archive:
             self.lock_for_writing()
             stored = self._append_value(key, entry, packed, staged=_is_staged(key))
             old = self.entries.get(key)
-            # At once: readers do not wait for the lock.
+            # One assignment: readers do not take the lock.
             self.entries[key] = stored
             self._count_garbage(old)
 
     def _build_entry(self, key: str, data: bytes) -> tuple[Entry, bytes]:
-        """Return the entry of a value that is to be written, and its bytes in the file."""
+        """Return the entry of a new value and its compressed bytes."""
         packed = zip_format.compress(data, self._method)
         name = _get_final_key(key)
         entry = Entry(
@@ -202,7 +201,7 @@ class Archive:
         return entry, packed
 
     def _append_value(self, key: str, entry: Entry, packed: bytes, *, staged: bool) -> Entry:
-        """Write a value behind all others, and return where it is."""
+        """Append a value and return its entry with its position."""
         self._check_small(key, entry)
         self._write_deletions()
         begin = self._end
@@ -213,7 +212,7 @@ class Archive:
         return entry._replace(offset=begin, limit=self._end)
 
     def _write_record(self, kind: bytes, name: str, data: bytes = b"") -> None:
-        """Write what a repair must know: see `tessarr.store.zip.records`."""
+        """Append a record for repairs: see `tessarr.store.zip.records`."""
         entry, _ = self._build_entry(name, data)
         entry = entry._replace(method=zip_format.STORED, packed=len(data), flags=zip_format.UTF8)
         begin = self._end
@@ -223,7 +222,7 @@ class Archive:
         self._changed = True
 
     def _write_deletions(self) -> None:
-        """Write the records of deletions that are not written yet."""
+        """Append the pending records of deletions."""
         deleted, self._deleted = self._deleted, []
         try:
             for name in deleted:
@@ -242,13 +241,13 @@ class Archive:
                 self._file.write(offset, part)
                 offset += len(part)
         except BaseException:
-            # Nothing may follow the directory that the file has, if it has one.
+            # Only the directory may be at the end of the file.
             self._file.truncate(self._end)
             raise
         self._end = offset
 
     def _create_file(self, path: str, *parts: bytes) -> None:
-        """Make the file that is absent; if it cannot be written, none is left."""
+        """Create the file; remove it again if the write fails."""
         try:
             created = PathFile(path, "x")
         except ExistsError as error:
@@ -265,14 +264,14 @@ class Archive:
             raise
 
     def delete(self, *keys: str, prefix: str | None = None) -> None:
-        """Forget values; those that are absent, too.
+        """Delete values; absent keys are no error.
 
         Parameters
         ----------
         *keys
-            Of the values.
+            The keys of the values.
         prefix
-            If these are all values below a prefix, the prefix.
+            The prefix, if the keys are all keys below a prefix.
         """
         with self._lock:
             self._check_writable()
@@ -285,16 +284,16 @@ class Archive:
 
     def _record_deletions(self, names: Iterable[str]) -> None:
         self._deleted += [name for name in names if not _is_staged(name)]
-        # A file that is complete stays so until a value is written.
+        # A complete file stays complete until the next value.
         if self._deleted and not self._directory_bytes and self._path is None:
-            with suppress(StoreError):  # of a full disk
+            with suppress(StoreError):  # the disk may be full
                 self._write_deletions()
 
     def replace_prefix(self, staged: str, prefix: str) -> None:
-        """Give all values below a prefix other keys, and forget those that are there; at once.
+        """Move all values below `staged` to `prefix` in one step; delete the former values there.
 
-        The name of a value is part of the file. Staged values have their final names from the
-        beginning; others are written again.
+        The file contains the name of each value. Staged values have their final names in the
+        file; other values are written again.
         """
         with self._lock:
             self._check_writable()
@@ -321,20 +320,20 @@ class Archive:
                     removed.append(entry)
             self._write_deletions()
             self._write_record(records.REPLACED, prefix, records.OFFSET.pack(begin))
-            self.entries = entries  # at once: readers do not wait for the lock
+            self.entries = entries  # one assignment: readers do not take the lock
             for entry in removed:
                 self._count_garbage(entry)
             self._count_garbage(None)
             self._record_deletions([staged])
 
     def _get_live_entries(self) -> list[Entry]:
-        """Return the values that belong into the directory."""
+        """Return the entries of the directory, without staged values."""
         return [entry for key, entry in self.entries.items() if not _is_staged(key)]
 
     def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
-        """Store a value, or forget it, if the one before is as expected; tell whether it was.
+        """Store or delete a value if the current one is `expected`; return whether it was.
 
-        Where others could not write since it was looked at, it is.
+        A file that is locked for writing cannot have changed since the last read.
         """
         with self._lock:
             self._check_writable()
@@ -350,19 +349,19 @@ class Archive:
             return True
 
     def sorted_keys(self) -> tuple[int, list[str]]:
-        """Return the number of changes so far, and the keys as they are then."""
+        """Return the number of changes so far and the current keys, sorted."""
         with self._lock:
             return self.changes, sorted(self.entries)
 
     def _count_garbage(self, old: Entry | None) -> None:
-        """Count what is no longer a value as garbage."""
+        """Count the bytes of a former value as garbage."""
         self._changed = True
         self.changes += 1
         if old is not None:
             self._garbage_bytes += old.limit - old.offset
 
     def check(self) -> None:
-        """Refuse to go on if it is closed, and look at the file if others may change it."""
+        """Raise an error if the archive is closed; reread a file that others may change."""
         if self.closed:
             raise StoreError(f"the store in {self.name} is closed: open it again")
         if self._path is not None:
@@ -390,7 +389,7 @@ class Archive:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it can be written to."""
+        """Whether the archive is writable."""
         return not self.closed and self._writes and os.getpid() == self._process
 
     @property
@@ -399,7 +398,7 @@ class Archive:
         return self._writes and self._path is None
 
     def flush(self) -> None:
-        """Complete the file."""
+        """Write the directory, so that the file is complete."""
         with self._lock:
             self.check()
             if self._writes and self._stamp is None:
@@ -417,7 +416,7 @@ class Archive:
         self._file.flush(durable=self._durable)
 
     def close(self) -> None:
-        """Complete the file without its garbage, and let go of it."""
+        """Write the directory, remove garbage, and close the file."""
         with self._lock:
             if self.closed:
                 return
@@ -442,14 +441,14 @@ class Archive:
 
 
 class OpenedValue:
-    """A value: what it was when it was opened, whatever is written later.
+    """An open value; later changes of the key do not affect it.
 
     Parameters
     ----------
     file, entry
-        Where it is.
-    what
-        Names it in errors.
+        Its file and its entry.
+    label
+        The name of the value in error messages.
     """
 
     def __init__(self, file: File, entry: Entry, label: str, key: str) -> None:
@@ -463,7 +462,7 @@ class OpenedValue:
 
     @property
     def state(self) -> bytes:
-        """What tells it from what others put in its place."""
+        """Bytes that identify this version of the value."""
         return b"%x,%x,%x" % (
             self._build_entry.crc,
             self._build_entry.offset,
@@ -471,7 +470,7 @@ class OpenedValue:
         )
 
     def read_all(self) -> bytes:
-        """Return all of it; its checksum is right."""
+        """Return the whole value, after a check of its checksum."""
         entry = self._build_entry
         with self._translate_errors():
             head = zip_format.LOCAL.size + len(entry.name)
@@ -484,7 +483,7 @@ class OpenedValue:
             return zip_format.decompress(packed, entry)
 
     def read(self, offset: int, count: int) -> bytes:
-        """Return `count` bytes from `offset`; of a compressed value all is unpacked first."""
+        """Return `count` bytes from `offset`; decompress a compressed value as a whole first."""
         if self._build_entry.method != zip_format.STORED or count == self.size:
             if self._data is None:
                 self._data = self.read_all()
@@ -506,7 +505,7 @@ class OpenedValue:
 
 
 class ArchiveStore:
-    """An archive as a store; see `tessarr.store.protocol`."""
+    """An archive with the methods of `tessarr.store.protocol.StoreProtocol`."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -530,12 +529,12 @@ class ArchiveStore:
         return self._archive.replace(key, data, expected)
 
     def hold(self, key: str) -> AbstractContextManager[None]:
-        """Keep others from the file, as long as it is open here."""
+        """Lock the file until it is closed."""
         self._archive.check()
         self._archive.lock_for_writing()
         return nullcontext()
 
-    deletes_at_once = True  # a killed program leaves the directory of the last flush
+    deletes_at_once = True  # after a kill the directory of the last flush holds
 
     def delete_prefix(self, prefix: str) -> None:
         self._archive.delete(*self.list(prefix), prefix=prefix)
@@ -546,7 +545,7 @@ class ArchiveStore:
     def list(self, prefix: str) -> list[str]:
         keys = self._keys()
         first = bisect_left(keys, prefix)
-        # What follows "/" is "0": the first key that does not begin with the prefix.
+        # "0" sorts after "/": the bound of the keys that begin with the prefix.
         last = bisect_left(keys, f"{prefix[:-1]}0") if prefix else len(keys)
         return keys[first:last]
 
@@ -576,12 +575,12 @@ class ArchiveStore:
 
 
 def _is_staged(key: str) -> bool:
-    """Tell whether a value belongs to a node that is not complete."""
+    """Return whether a value belongs to a node that is not complete."""
     return f"{STAGED}/" in key
 
 
 def _get_final_key(key: str) -> str:
-    """Return the key that a value has when its node is complete.
+    """Return the key of a value after its node is complete.
 
     Examples
     --------
@@ -595,7 +594,7 @@ def _get_final_key(key: str) -> str:
 
 
 def _create_empty_file() -> ObjectFile:
-    """Return what is as empty as a file that is not there."""
+    """Return an empty file object, which stands for an absent file."""
     return ObjectFile(io.BytesIO(), "r")
 
 

@@ -1,4 +1,4 @@
-"""Where a Zip file is: in a file of this machine, or in an object that behaves like one."""
+"""Files that hold a Zip archive: a local file, a file object, or a value of another store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 
 
 class File(Protocol):
-    """What the archive needs of a file. `read` may be called from many threads at a time."""
+    """The methods that an archive needs of a file. Many threads may call `read`."""
 
     def size(self) -> int: ...
     def read(self, offset: int, count: int) -> bytes: ...
@@ -47,7 +47,7 @@ class File(Protocol):
 
 
 class _Descriptor:
-    """A file descriptor, closed when nobody uses it any more."""
+    """A file descriptor that closes with its last reference."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -57,12 +57,12 @@ class _Descriptor:
 
 
 class PathFile:
-    """A file of this machine; who writes has a lock on it.
+    """A local file; a writer holds a lock on it.
 
     Parameters
     ----------
     path
-        Absolute.
+        An absolute path.
     mode
         r, r+, w or x.
     """
@@ -99,13 +99,13 @@ class PathFile:
         for _ in range(_ATTEMPTS):
             opened = self._open_for_writing(mode)
             self._lock(opened)
-            # Another writer may have put a new file in the place of the one that is locked now.
+            # Another writer may have replaced the file before the lock.
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(opened.number), os.stat(self.path)):  # noqa: PTH116 (beside fstat)
                     if mode == "w":
                         os.ftruncate(opened.number, 0)
                     return opened
-        raise StoreError(f"others replace {self.path!r} all the time", retryable=True)
+        raise StoreError(f"other processes replace {self.path!r} all the time", retryable=True)
 
     def _open_for_reading(self) -> _Descriptor:
         opened = _Descriptor(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC))
@@ -154,7 +154,7 @@ class PathFile:
 
     @contextlib.contextmanager
     def _translate_errors(self, action: str) -> Generator[None]:
-        """Raise errors of the operating system as those of the store."""
+        """Convert errors of the operating system to `StoreError`."""
         try:
             yield
         except TessarrError:
@@ -172,7 +172,7 @@ class PathFile:
     @staticmethod
     def _read(opened: _Descriptor, offset: int, count: int) -> bytes:
         data = os.pread(opened.number, count, offset)
-        while len(data) < count:  # a read gives at most 2 GiB
+        while len(data) < count:  # one call reads at most 2 GiB
             more = os.pread(opened.number, count - len(data), offset + len(data))
             if not more:
                 raise DataError(f"the file ends early, at {offset + len(data)}", kind="wrong_size")
@@ -198,7 +198,7 @@ class PathFile:
                 os.fsync(self._descriptor().number)
 
     def hint(self) -> str:
-        """Return what may be the matter with a file that is not complete."""
+        """Return a hint for a file that is not complete."""
         if self._mode == "r":
             try:
                 fcntl.flock(self._descriptor().number, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -210,14 +210,14 @@ class PathFile:
         return f"; if its writer was killed, ZipStore.repair finds what it had written{remedy}"
 
     def create_sibling(self) -> PathFile:
-        """Return a new file beside this one, which `take` puts in its place."""
+        """Create a file in the same folder for `replace_with`."""
         folder, name = os.path.split(os.path.realpath(self.path))
         number, path = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
         os.close(number)
         return PathFile(path, "r+")
 
     def replace_with(self, other: PathFile, *, durable: bool) -> None:
-        """Put another file in the place of this one."""
+        """Replace this file by another one."""
         mode = os.fstat(self._descriptor().number).st_mode
         os.fchmod(other._descriptor().number, mode & 0o7777)
         other.flush(durable=durable)
@@ -270,7 +270,7 @@ class ObjectFile:
                 view = view[self._file.write(view) :]
 
     def _seek(self, offset: int) -> None:
-        # What can only be written, and not sought, is written from its beginning to its end.
+        # A file object without `seek` is written from beginning to end.
         if self._seekable:
             self._file.seek(offset)
         elif self._file.tell() != offset:
@@ -282,7 +282,7 @@ class ObjectFile:
                 self._file.truncate(size)
 
     def is_movable(self) -> bool:
-        """Return whether what it holds can be read and written again."""
+        """Return whether the object is seekable, readable and writable."""
         return self._seekable and self._file.readable() and self._file.writable()
 
     def flush(self, *, durable: bool) -> None:
@@ -293,11 +293,11 @@ class ObjectFile:
         return ""
 
     def close(self) -> None:
-        """Leave it open: it is not ours."""
+        """Do nothing: the user closes the object."""
 
 
 class ReadFile:
-    """A value of another store, to be read."""
+    """A value of another store, for reading."""
 
     def __init__(self, value: ValueReader, name: str) -> None:
         self._value = value
@@ -319,17 +319,17 @@ class ReadFile:
         raise ReadOnlyError(f"{self._name} is open for reading only")
 
     def flush(self, *, durable: bool) -> None:
-        """Have nothing to do."""
+        """Do nothing."""
 
     def hint(self) -> str:
         return ""
 
     def close(self) -> None:
-        """Leave it open: others may read it."""
+        """Do nothing: other readers may use the value."""
 
 
 def get_stamp(path: str) -> tuple[int, ...] | None:
-    """Return what is another one when a file is; None where there is none."""
+    """Return values that change with a file; None for an absent file."""
     try:
         status = os.stat(path)  # noqa: PTH116 (beside fstat)
     except (FileNotFoundError, NotADirectoryError):

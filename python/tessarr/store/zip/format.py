@@ -1,16 +1,16 @@
-"""The Zip file format: its records, read with suspicion, and written.
+"""The Zip file format: parse records with checks, and build records.
 
 Theory
 ------
-A Zip file is entries one after another, each a *local header* and its (compressed) bytes,
-then the *central directory*, with a record per entry that says where its local header is,
-then the *end record*, which says where the central directory is. Sizes beyond 32 bits stand
-in "zip64" fields beside. Readers begin at the end: what the directory does not name does not
-exist, and the last of several entries of one name counts (PKWARE APPNOTE 4.3).
+A Zip file consists of entries, each a *local header* and (compressed) bytes; the *central
+directory*, with a record per entry that has the offset of its local header; and the *end record*
+with the offset of the central directory. Sizes beyond 32 bits are in additional "zip64" fields.
+Readers begin at the end: only entries in the directory exist, and the last of several entries
+with one name counts (PKWARE APPNOTE 4.3).
 
-What readers of hostile files have to refuse: entries that overlap (a bomb of few bytes that
-unpacks to petabytes), entries that claim sizes that their bytes cannot have, names that lead out
-of the place where they are unpacked, and a directory that is not where the end says.
+Readers must reject hostile files: entries that overlap (a bomb of few bytes that decompresses to
+petabytes), entries with impossible sizes, names that lead out of the target folder, and a
+directory at another offset than the end record states.
 """
 
 from __future__ import annotations
@@ -69,32 +69,32 @@ STORED, DEFLATED, BZIP2, LZMA, ZSTD, XZ = 0, 8, 12, 14, 93, 95
 METHODS: Final = frozenset((STORED, DEFLATED, BZIP2, LZMA, ZSTD, XZ))
 
 _ENCRYPTED: Final = 0x1
-DESCRIBED: Final = 0x8  # sizes stand behind the bytes, not before
+DESCRIBED: Final = 0x8  # the sizes follow the bytes
 UTF8: Final = 0x800
-_MARKED: Final = 0x2  # LZMA ends with a mark
+_MARKED: Final = 0x2  # the LZMA data end with a marker
 _FULL16: Final = 0xFFFF
 _FULL32: Final = 0xFFFFFFFF
-_MAX_EXTRA: Final = 1024  # what may stand in a local header; a larger gap is garbage
-# How many bytes may come of one: deflate makes at most 258 of two bits, Zstandard blocks of 128 KiB
-# of four bytes, LZMA 273 bytes of fourteen binary choices of which each takes a 45th of a bit at
-# least, and bzip2 a block of 46 MB of 40 bytes.
+_MAX_EXTRA: Final = 1024  # of a local header; a larger gap is garbage
+# Maximum compression ratios: deflate makes at most 258 bytes of two bits, Zstandard blocks of
+# 128 KiB of four bytes, LZMA 273 bytes of fourteen binary choices with at least 1/45 bit each, and
+# bzip2 a block of 46 MB of 40 bytes.
 _MAX_RATIO: Final = {DEFLATED: 1032, ZSTD: 1 << 15, LZMA: 1 << 13, XZ: 1 << 13, BZIP2: 1 << 21}
 _ZSTD: Final = {"name": "zstd", "level": 3, "checksum": False}
-_XZ_MEMORY: Final = 1 << 28  # as much as the strongest preset takes, and more
+_XZ_MEMORY: Final = 1 << 28  # more than the strongest preset needs
 
 
 class Entry(NamedTuple):
-    """One value of a Zip file, as the central directory has it: there may be very many.
+    """One entry of the central directory; a tuple, since a file may have very many.
 
     Attributes
     ----------
     name : bytes
-        As it is stored; UTF-8 where `flags` say so.
+        The stored name; UTF-8 if `flags` says so.
     offset, limit
-        Where its local header begins; what begins behind its bytes, at the latest there.
+        The offset of the local header, and the offset of the next entry.
     method, crc, packed, size, flags, modified, attributes
-        How it is compressed, the CRC-32 of the value, how many bytes it has compressed and as it
-        is, and what other programs want to know of it.
+        The compression method, the CRC-32 of the value, its compressed and uncompressed size,
+        and fields for other programs.
     """
 
     name: bytes
@@ -119,18 +119,18 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """What a Zip file has: its values by key, and where the rest is.
+    """The entries of a Zip file by key, and the position of its directory.
 
     Attributes
     ----------
     entries : dict
-        By key; those that a later one of the same name replaces are left out.
+        The entries by key, without those that a later one with the same name replaces.
     start : int
-        Where the first entry begins; other programs may have put something before it.
+        The offset of the first entry; other data may precede it.
     end : int
-        Where the directory begins.
+        The offset of the directory.
     garbage : int
-        About how many bytes belong to nothing.
+        The approximate number of unused bytes.
     """
 
     entries: dict[str, Entry]
@@ -140,7 +140,7 @@ class Directory:
 
 
 def build_local_header(entry: Entry, more: bytes = b"") -> bytes:
-    """Return what stands before the bytes of an entry; `more` is another extra field."""
+    """Return the local header of an entry; `more` is another extra field."""
     large = entry.size >= _FULL32 or entry.packed >= _FULL32
     extra = struct.pack("<HHQQ", 1, 16, entry.size, entry.packed) if large else b""
     extra += more
@@ -164,7 +164,7 @@ def build_local_header(entry: Entry, more: bytes = b"") -> bytes:
 
 
 def build_directory(entries: Iterable[Entry], offset: int) -> bytes:
-    """Return the central directory and what ends the file, to be written at `offset`."""
+    """Return the central directory and the end record of a file, for `offset`."""
     records = [_build_record(entry) for entry in entries]
     directory = b"".join(records)
     count, size = len(records), len(directory)
@@ -193,7 +193,7 @@ def _build_record(entry: Entry) -> bytes:
     return (
         RECORD.pack(
             RECORD_MARK,
-            3 << 8 | version,  # made on Unix, whose permissions are the attributes
+            3 << 8 | version,  # created on Unix: the attributes are permissions
             version,
             entry.flags,
             entry.method,
@@ -220,19 +220,19 @@ def _get_version(entry: Entry, *, large: bool) -> int:
 
 
 def read_directory(read: Read, size: int) -> Directory:
-    """Read what a Zip file of `size` bytes has, and refuse what cannot be.
+    """Read the directory of a Zip file of `size` bytes, and check it.
 
     Parameters
     ----------
     read
-        Gives that many bytes from that offset.
+        A function of offset and count that returns bytes of the file.
     size
-        Of the file.
+        The size of the file.
 
     Raises
     ------
     DataError
-        If it is no whole Zip file, or one that was made to do harm.
+        If the file is no complete Zip file, or is a hostile one.
     """
     start, end, count, shift = _find_directory(read, size)
     if count * RECORD.size > end - start:
@@ -244,7 +244,7 @@ def read_directory(read: Read, size: int) -> Directory:
 
 
 def _find_directory(read: Read, size: int) -> tuple[int, int, int, int]:
-    """Return where the directory begins and ends, of how many, and what offsets lack."""
+    """Return start and end of the directory, its entry count, and the shift of offsets."""
     tail_at = max(0, size - END.size - _FULL16)
     tail = read(tail_at, size - tail_at)
     position = _find_end(tail)
@@ -270,7 +270,7 @@ def _find_directory(read: Read, size: int) -> tuple[int, int, int, int]:
 
 
 def _find_end(tail: bytes) -> int:
-    """Return where the end record is that ends exactly with the file; -1: nowhere."""
+    """Return the position of the end record that ends with the file; -1 if none does."""
     position = tail.rfind(END_MARK)
     while position >= 0:
         if position + END.size <= len(tail):
@@ -282,7 +282,7 @@ def _find_end(tail: bytes) -> int:
 
 
 def _read_zip64_end(read: Read, locator: int, located: int) -> tuple[int, tuple[int, ...]]:
-    """Return where the end record of zip64 is, and what it says."""
+    """Return the position and the fields of the zip64 end record."""
     for offset in (locator - END64.size, located):
         if 0 <= offset <= locator - END64.size:
             mark, length, _, _, *fields = END64.unpack(read(offset, END64.size))
@@ -292,7 +292,7 @@ def _read_zip64_end(read: Read, locator: int, located: int) -> tuple[int, tuple[
 
 
 def read_records(directory: bytes, shift: int = 0) -> list[Entry]:
-    """Return the entries of a central directory; offsets are `shift` larger than they say."""
+    """Return the entries of a central directory; add `shift` to their offsets."""
     entries: list[Entry] = []
     position = 0
     while position < len(directory):
@@ -328,7 +328,7 @@ def read_records(directory: bytes, shift: int = 0) -> list[Entry]:
 
 
 def apply_zip64(extra: bytes, *fields: int) -> list[int]:
-    """Return fields with the values of zip64 in place of those that are too small."""
+    """Return fields, with values of the zip64 extra field where the plain ones overflow."""
     position = 0
     while position + 4 <= len(extra):
         kind, length = struct.unpack_from("<HH", extra, position)
@@ -341,7 +341,7 @@ def apply_zip64(extra: bytes, *fields: int) -> list[int]:
 
 
 def _check_entries(all_entries: list[Entry], end: int) -> Directory:
-    """Refuse entries that overlap, lie about their sizes, or have impossible names."""
+    """Raise an error if entries overlap, or have impossible sizes or names."""
     ordered = sorted(all_entries, key=lambda entry: entry.offset)
     limits = [*(entry.offset for entry in ordered), end][1:]
     limited: dict[int, int] = {}
@@ -367,7 +367,7 @@ def _check_entries(all_entries: list[Entry], end: int) -> Directory:
 
 
 def _check_key(name: str) -> str:
-    """Return the key of an entry; "" for a folder, which is none."""
+    """Return the key of an entry; "" for a folder, which has none."""
     key = name.removeprefix("./")
     folder = key.removesuffix("/")
     if (
@@ -382,7 +382,7 @@ def _check_key(name: str) -> str:
 
 
 def check_size(entry: Entry) -> None:
-    """Refuse an entry that claims a size that its bytes cannot have."""
+    """Raise an error if an entry claims a size that its bytes cannot have."""
     max_ratio = _MAX_RATIO.get(entry.method)
     whole = entry.method == STORED and not entry.flags & _ENCRYPTED
     if (whole and entry.size != entry.packed) or (
@@ -394,7 +394,7 @@ def check_size(entry: Entry) -> None:
 
 
 def find_data(entry: Entry, header: bytes) -> int:
-    """Return where the bytes of an entry begin, given the file from its offset on."""
+    """Return the offset of an entry's bytes, given its local header."""
     if len(header) >= LOCAL.size:
         mark, *_, name_length, extra_length = LOCAL.unpack_from(header)
         start: int = LOCAL.size + name_length + extra_length
@@ -403,9 +403,6 @@ def find_data(entry: Entry, header: bytes) -> int:
         if mark == LOCAL_MARK and name == entry.name and fits:
             return entry.offset + start
     raise DataError("its local header does not fit its entry in the directory")
-
-
-# Methods of compression
 
 
 def get_flags(name: str, method: int) -> int:
@@ -444,9 +441,9 @@ def compress(data: bytes, method: int) -> bytes:
 
 
 def decompress(packed: bytes, entry: Entry) -> bytes:
-    """Return the value of an entry, given its bytes; its size and its checksum are right.
+    """Decompress the bytes of an entry; check size and checksum.
 
-    No more is unpacked than the entry claims.
+    The function decompresses no more bytes than the entry claims.
     """
     if entry.flags & _ENCRYPTED:
         raise UnsupportedError("encrypted entries of Zip files are not supported")
@@ -498,7 +495,7 @@ def _decompress_lzma(packed: bytes, max_bytes: int) -> bytes:
         raise ValueError("the properties of LZMA are missing")
     rest, dict_size = packed[4], int.from_bytes(packed[5:9], "little")
     settings = {"lc": rest % 9, "lp": rest // 9 % 5, "pb": rest // 45}
-    # What is unpacked has no place for more of a dictionary than it has bytes.
+    # A dictionary larger than the decompressed data is useless.
     settings["dict_size"] = max(1 << 12, min(dict_size, max_bytes))
     filters = [{"id": lzma.FILTER_LZMA1, **settings}]
     try:

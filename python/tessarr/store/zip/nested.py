@@ -1,4 +1,4 @@
-"""A store in a Zip file that is itself a value of another store."""
+"""A store in a Zip archive that is a value of another store."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ _ATTEMPTS: Final = 100
 
 
 class ZipValueStore(DescribedStore):
-    """A store in a Zip file that is the value of a key of another store.
+    """A store in a Zip archive that is the value of a key of another store.
 
     Parameters
     ----------
     store : Store
         The other store.
     key : str
-        Where the file is in it. It need not exist.
+        The key of the archive; it may be absent.
     compression : int, default 0
         As for `ZipStore`.
 
     Notes
     -----
-    Values are read by ranges. Each change writes the whole file anew, and at once: the file is
-    always complete, several changes are made together (as a transaction does it), and of those that
-    others make at the same time none is lost. So it is a place for what is read more often
-    than written; a large file of this machine is better written by `ZipStore`.
+    Reads use ranged requests. Each change rewrites the whole archive in one conditional write: the
+    archive is always complete, a transaction applies all its changes together, and concurrent
+    writers lose no change. Use it for data that are rarely written, and `ZipStore` for local
+    files.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class _ZipValue:
         self._cached: tuple[bytes, ArchiveStore] | None = None
 
     def _open_archive(self) -> ArchiveStore | None:
-        """Return the values as they are now."""
+        """Open the current archive; return None if the key is absent."""
         value = self._store.open_value(self._key)
         if value is None:
             return None
@@ -117,7 +117,7 @@ class _ZipValue:
     def replace_all(
         self, values: Mapping[str, bytes | None], expected: Mapping[str, bytes | None]
     ) -> bool:
-        """Change several keys at once, if others hold what they have to."""
+        """Change several keys in one step, if other keys have the expected values."""
         for _ in range(_ATTEMPTS):
             old = self._store.get(self._key)
             holds, new = self._apply_changes(old, values, expected)
@@ -125,7 +125,7 @@ class _ZipValue:
                 return False
             if new == old or self._store.replace(self._key, new, old):
                 return True
-        raise StoreError(f"others replace {self._key!r} all the time", retryable=True)
+        raise StoreError(f"other writers replace {self._key!r} all the time", retryable=True)
 
     def _apply_changes(
         self,
@@ -133,7 +133,7 @@ class _ZipValue:
         values: Mapping[str, bytes | None],
         expected: Mapping[str, bytes | None],
     ) -> tuple[bool, bytes | None]:
-        """Return whether keys hold what they have to, and the file with the changes, if any."""
+        """Return whether the preconditions hold, and the archive with the changes."""
         file = io.BytesIO(old or b"")
         archive = Archive(file, "a", self._method, large=True, durable=False)
         for key, data in expected.items():

@@ -1,11 +1,11 @@
 """Records of deletions and replacements, which the repair of a Zip file reads.
 
-The directory at the end of a Zip file says which values the file has. If the writer is killed, the
-directory is missing, and a repair collects the values from the beginning. Local headers with a
-field of Tessarr tell it what happened between: other programs ignore them.
+The directory at the end of a Zip file lists its values. A killed writer leaves no directory, and
+a repair collects the values from the beginning. An extra field in local headers tells the repair
+about deletions and replacements; other programs ignore it.
 
 - A *staged* value belongs to a node that is not complete. It counts after the record of the
-  replacement, or if a directory has it.
+  replacement, or if a directory lists it.
 - The record of a *deletion* names a key, or a prefix that is empty or ends in "/".
 - The record of a *replacement* names a prefix. Its data is the offset of the first staged value.
 """
@@ -35,7 +35,7 @@ _ID: Final = 0x7354
 
 
 def encode_kind(kind: bytes) -> bytes:
-    """Return the extra field of a local header that tells what the entry is; empty: a value.
+    """Return the extra field for a kind of entry; empty for a plain value.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def encode_kind(kind: bytes) -> bytes:
 
 
 def decode_kind(extra: bytes) -> bytes:
-    """Return what an entry is by the extra fields of its local header."""
+    """Return the kind of an entry from the extra fields of its local header."""
     position = 0
     while position + _FIELD.size <= len(extra):
         field, length = _FIELD.unpack_from(extra, position)
@@ -58,19 +58,19 @@ def decode_kind(extra: bytes) -> bytes:
 
 
 class Values:
-    """The values that a file has, as far as it is read."""
+    """The values of a file, collected in the order of its entries."""
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
         self._staged: dict[str, Entry] = {}
 
     def add(self, entry: Entry, kind: bytes, data: bytes) -> None:
-        """Note the next entry of the file.
+        """Process the next entry of the file.
 
         Raises
         ------
         DataError
-            If it is a record that is not whole.
+            If the entry is a damaged record.
         """
         key = entry.key
         if kind == DELETED:
@@ -99,6 +99,6 @@ class Values:
             }
 
     def retain(self, keys: Iterable[str]) -> None:
-        """Note a directory: only its keys have values."""
+        """Process a directory: keep only its keys."""
         known = {**self._staged, **self.entries}
         self.entries = {key: known[key] for key in keys if key in known}

@@ -1,4 +1,4 @@
-"""Write a Zip file again: without its garbage, or without a directory that is missing."""
+"""Remove the garbage of a Zip file, and repair a file without a directory."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ _COPY_BYTES: Final = 1 << 22
 
 
 def remove_garbage(file: File, start: int, entries: Sequence[Entry], *, durable: bool) -> bool:
-    """Move entries together, and write the directory behind them.
+    """Move entries together and write the directory after them.
 
-    A file of this machine is written anew, and replaced at once. In any other, entries are
-    moved towards its beginning.
+    A local file is rewritten and replaced in one step. In other files entries move towards the
+    beginning.
 
     Parameters
     ----------
     file
-        Nobody else reads or writes it meanwhile.
+        The file, which has no other reader or writer.
     start
-        Where the first entry is to begin.
+        The new offset of the first entry.
     entries
-        In the order in which they are in the file.
+        The entries in the order of the file.
     durable
-        Whether the new file has to be on the disk before it replaces the old one.
+        Whether to wait for the disk before the new file replaces the old one.
 
     Returns
     -------
     bool
-        Whether it was done; if not, the file is as it was.
+        False if that was impossible; then the file is unchanged.
     """
     if isinstance(file, PathFile):
         try:
             fresh = file.create_sibling()
-        except OSError:  # a folder in which there can be no other file
+        except OSError:  # the folder takes no other file
             return False
         try:
             _copy(file, 0, fresh, 0, start)
             _apply_moves(file, fresh, start, list(_plan_moves(file, start, entries)))
             file.replace_with(fresh, durable=durable)
-        except OSError:  # a full disk, for which the garbage is no worse
+        except OSError:  # a full disk
             fresh.discard()
             return False
         except BaseException:
@@ -62,7 +62,7 @@ def remove_garbage(file: File, start: int, entries: Sequence[Entry], *, durable:
     if not isinstance(file, ObjectFile) or not file.is_movable():
         return False
     moves = list(_plan_moves(file, start, entries))
-    if any(move.at > move.begin for move in moves):  # one would overwrite what is behind it
+    if any(move.at > move.begin for move in moves):  # a move would overwrite the next entry
         return False
     file.truncate(_apply_moves(file, file, start, moves))
     file.flush(durable=durable)
@@ -70,21 +70,21 @@ def remove_garbage(file: File, start: int, entries: Sequence[Entry], *, durable:
 
 
 class _Move(NamedTuple):
-    entry: Entry  # as it will be
-    header: bytes  # new; empty where the old one is moved too
+    entry: Entry  # with the new offset
+    header: bytes  # a new local header, or empty to move the old one
     begin: int
     length: int
     at: int
 
 
 def _plan_moves(file: File, target: int, entries: Sequence[Entry]) -> Iterator[_Move]:
-    """Yield what is to be moved from where to where, so that nothing is between."""
+    """Yield the moves that leave no gaps between entries."""
     for entry in entries:
         raw = file.read(entry.offset, zip_format.LOCAL.size + len(entry.name))
         begin = zip_format.find_data(entry, raw)
         moved = entry._replace(offset=target, flags=entry.flags & ~zip_format.DESCRIBED)
         if entry.flags & zip_format.DESCRIBED:
-            # Its sizes stand behind its bytes, in one of several forms: now they stand before.
+            # Write the sizes, which follow the bytes in one of several forms, into the header.
             header = zip_format.build_local_header(moved)
             yield _Move(moved, header, begin, entry.packed, target)
         else:
@@ -94,7 +94,7 @@ def _plan_moves(file: File, target: int, entries: Sequence[Entry]) -> Iterator[_
 
 
 def _apply_moves(source: File, target: File, end: int, moves: Sequence[_Move]) -> int:
-    """Move, and write the directory; return where the file ends."""
+    """Move entries and write the directory; return the size of the file."""
     run: list[_Move] = []
     for move in moves:
         joined = run and not move.header and run[-1].begin + run[-1].length == move.begin
@@ -111,7 +111,7 @@ def _apply_moves(source: File, target: File, end: int, moves: Sequence[_Move]) -
 
 
 def _apply_run(source: File, target: File, run: Sequence[_Move]) -> None:
-    """Move what is, and will be, one behind another."""
+    """Move adjacent entries with one copy."""
     first, last = run[0], run[-1]
     count = last.begin + last.length - first.begin
     position = first.at + len(first.header)
@@ -130,10 +130,10 @@ def _copy(source: File, begin: int, target: File, target_offset: int, count: int
 
 
 def repair(path: str) -> int:
-    """Write the directory that a file lacks; return of how many values.
+    """Write the missing directory of a file; return the number of values.
 
-    Entries are found one after another from the beginning, as they were written. A directory
-    between them says which were there at that time. What follows the last whole entry goes.
+    The repair reads entries from the beginning. A directory between them lists the values at
+    that time. The repair removes the bytes after the last complete entry.
     """
     file = PathFile(str(Path(path).absolute()), "r+")
     try:
@@ -152,7 +152,7 @@ def repair(path: str) -> int:
 
 
 def _scan(file: File, size: int) -> tuple[dict[str, Entry], int, bool]:
-    """Return the values, where the last whole thing ends, and whether it is a directory."""
+    """Return the values, the end of the last complete record, and whether it is a directory."""
     values = Values()
     offset = 0
     complete = False
@@ -176,7 +176,7 @@ def _scan(file: File, size: int) -> tuple[dict[str, Entry], int, bool]:
 
 
 def _read_entry(file: File, offset: int, size: int) -> tuple[Entry, bytes, bytes] | None:
-    """Return the entry that begins at `at`, what it is, and its data, if it is whole."""
+    """Return the entry at an offset, its kind and its data; None if it is not complete."""
     if offset + zip_format.LOCAL.size > size:
         return None
     fields = zip_format.LOCAL.unpack(file.read(offset, zip_format.LOCAL.size))
@@ -203,7 +203,7 @@ def _read_entry(file: File, offset: int, size: int) -> tuple[Entry, bytes, bytes
 
 
 def _read_directory(file: File, offset: int, size: int) -> tuple[list[str], int | None]:
-    """Return the keys of the directory at `at`, and what follows it; None if it is not whole."""
+    """Return the keys of the directory at an offset and its end; None if it is not complete."""
     keys: list[str] = []
     while offset + 4 <= size:
         mark = file.read(offset, 4)

@@ -1,4 +1,4 @@
-"""The store in a Zip file, as users have it."""
+"""`ZipStore`: a store in a Zip file."""
 
 from __future__ import annotations
 
@@ -37,40 +37,36 @@ class ZipStore(DescribedStore):
     Parameters
     ----------
     path : str, os.PathLike or file object
-        The file; or a binary file that can be read and sought, and written unless
-        the mode is "r".
+        The path of the file; or a binary file object that is readable and seekable, and
+        writable unless the mode is "r".
     compression : int, default 0
-        How new values are compressed, beside what the codecs of arrays do: the constants
-        ZIP_STORED (0: not at all), ZIP_DEFLATED, ZIP_BZIP2 and ZIP_LZMA of `zipfile`,
-        93 (Zstandard) or 95 (xz). Parts of values, such as the chunks in a shard, are read by
-        themselves only if it is 0.
+        The compression of new values, in addition to the codecs of arrays: the constants
+        ZIP_STORED (0: none), ZIP_DEFLATED, ZIP_BZIP2 and ZIP_LZMA of `zipfile`, 93 (Zstandard)
+        or 95 (xz). Only uncompressed values allow ranged reads, such as of chunks in a shard.
     allowZip64 : bool, default True
-        Whether the file may become larger than 2 GiB, or a value in it, or have more than
-        65 535 values: that not all programs can read.
+        Whether the file may exceed 2 GiB or 65 535 values, which not all programs can read.
     mode : {"r", "r+", "a", "w", "x"}, default "a"
-        Read only; change what exists; change or create, as soon as something is written;
-        create, empty; create what must not exist (also "w-").
+        Read only; change an existing file; change or create a file at the first write; create
+        an empty file; create a file that must not exist (also "w-").
     dimension_separator : {".", "/"}, optional
         As for `DirectoryStore`.
     durable : bool, default False
-        `flush` and `close` return when everything has reached the disk.
+        Whether `flush` and `close` wait until the disk has all changes.
     read_only : bool, default False
         The same as ``mode="r"``.
 
     Notes
     -----
-    The file is complete only after `close` or `flush`. A ``with`` statement closes; so do
-    `Group.close` and `Array.close`, the last use of the store, and the end of Python.
-    One store at a time writes to a file, in this process or any other: a second one gets a
-    `StoreError`. Any number may read; they see what was there when they opened it.
+    The file is complete only after `close` or `flush`. A ``with`` statement closes the store; so do
+    `Group.close` and `Array.close`, the end of the last reference, and the end of Python.
+    One store in one process may write to a file; a second one raises a `StoreError`. Any number
+    of stores may read; they see the file at the time of opening.
 
-    Values may be replaced and deleted; `close` removes what is left over of them, if it is
-    more than a fifth of a file of more than 16 MiB, and from a smaller file always. A
-    process that is killed leaves a file without directory, which is an error to open: `repair`
-    writes a new one.
+    Replaced and deleted values leave garbage in the file. `close` removes it if it exceeds a fifth
+    of the file, and always from files under 16 MiB. A killed process leaves a file without a
+    directory, which raises an error on opening; `repair` writes a new directory.
 
-    A pickle is the store open for reading only, with what was there at the last `flush`,
-    which pickling does.
+    Pickling calls `flush`. A pickle restores the store in mode "r".
 
     Examples
     --------
@@ -85,7 +81,7 @@ class ZipStore(DescribedStore):
 
     dimension_separator: Literal[".", "/"] | None
     root_folder: str
-    """The folder in which all is that the file has, where it was opened by its path."""
+    """The only folder at the root of the file, if it was opened by its path; else ""."""
     _archive: Archive
 
     def __new__(
@@ -125,7 +121,7 @@ class ZipStore(DescribedStore):
         store.dimension_separator = None
         store.root_folder = ""
         store._archive = archive
-        # Whoever uses the keys, an array on its own too, keeps the file open.
+        # Each user of the keys, such as an array, keeps the file open.
         weakref.finalize(keys, archive.close)
         if archive.is_usable and isinstance(source, str):
             _open_stores[os.path.realpath(source)] = store
@@ -133,26 +129,26 @@ class ZipStore(DescribedStore):
 
     @property
     def path(self) -> Any:
-        """The file, as an absolute path; or the file object."""
+        """The absolute path of the file, or the file object."""
         return self._arguments["path"]
 
     @property
     def mode(self) -> str:
-        """As which it was opened."""
+        """The mode of opening."""
         mode: str = self._arguments["mode"]
         return mode
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed, and can no longer be used."""
+        """Whether the store is closed."""
         return self._archive.closed
 
     def flush(self) -> None:
-        """Complete the file, so that others can read what it has now."""
+        """Write the directory, so that other stores can read the current values."""
         self._archive.flush()
 
     def close(self) -> None:
-        """Complete the file and close it; the store cannot be used any more."""
+        """Write the directory and close the file and the store."""
         self._archive.close()
 
     def __eq__(self, other: object) -> bool:
@@ -174,27 +170,27 @@ class ZipStore(DescribedStore):
 
     @staticmethod
     def repair(path: str | os.PathLike[str]) -> int:
-        """Complete a file that a killed process left, with all values that are whole.
+        """Repair the file of a killed process; keep all complete values.
 
         Parameters
         ----------
         path
-            The file. Nobody else may be writing to it.
+            The file, which must have no other writer.
 
         Returns
         -------
         int
-            How many values it has now.
+            The number of values in the repaired file.
 
         Raises
         ------
         DataError
-            If it does not begin as a Zip file that Tessarr has written.
+            If the file does not begin like a Zip file of Tessarr.
 
         Notes
         -----
-        Costs one read of the file. What was deleted or replaced is so in the repaired file, but for
-        deletions after the last value that was written.
+        The repair reads the whole file once. Deleted and replaced values stay so, except for
+        deletions after the last write.
 
         Examples
         --------
@@ -218,25 +214,25 @@ _DOCUMENTS: Final = ("zarr.json", ".zgroup", ".zarray")
 
 
 def open_zip(path: str, *, mode: str, durable: bool) -> tuple[ZipStore, str]:
-    """Return the store in a Zip file that is opened by its path, and the path in it.
+    """Open a Zip file by its path; return the store and the path in it.
 
-    Where somebody in this process is writing to the file, that store is returned, so that
-    several arrays can be written; or completed, so that it can be read.
+    If a store of this process is writing to the file, mode "r" flushes that store first, and
+    other modes return it, so that several arrays can be written.
 
     Parameters
     ----------
     path
-        Of the file.
+        The path of the file.
     mode
-        "r" to read, "r+" to change what exists, else to create it where it does not exist.
+        "r" to read, "r+" to change an existing file; other modes may create the file.
     durable
-        Whether flushing waits for the disk, if it is opened here.
+        Whether `flush` waits for the disk, if this call opens the file.
 
     Returns
     -------
     store
     path
-        "", or, where everything is in one folder, this folder.
+        The only folder at the root of the file, or "".
     """
     real_path = os.path.realpath(path)
     with _open_stores_lock:
@@ -253,7 +249,7 @@ def open_zip(path: str, *, mode: str, durable: bool) -> tuple[ZipStore, str]:
 
 
 def _open_writable(path: str, mode: ZipMode, *, durable: bool) -> ZipStore:
-    """Open a file, and one that exists but may not be written for reading where "a" allows that."""
+    """Open a file; mode "a" opens one that is not writable in mode "r"."""
     try:
         return ZipStore(path, mode=mode, durable=durable)
     except ReadOnlyError:
@@ -263,11 +259,10 @@ def _open_writable(path: str, mode: ZipMode, *, durable: bool) -> ZipStore:
 
 
 def open_shared_zip(path: str, compression: int, *, durable: bool) -> ZipStore:
-    """Return the store in a Zip file that is open in this process, or open it.
+    """Return the open store of a Zip file in this process, or open the file.
 
-    It can be written, and is created where it does not exist; what others write to is read. Other
-    processes may write to it, and what they do is seen, until something is written here.
-    Values are compressed as whoever opened it said.
+    The store is writable and creates the file at the first write. Until then other processes may
+    write to the file, and the store sees their changes. The first opener sets the compression.
     """
     with _open_stores_lock:
         store = _open_stores.get(os.path.realpath(path))
@@ -279,7 +274,7 @@ def open_shared_zip(path: str, compression: int, *, durable: bool) -> ZipStore:
 
 
 def find_only_folder(store: DescribedStore) -> str:
-    """Return the folder that somebody has packed, where a file has one node, in a folder."""
+    """Return the only folder at the root of a file if it is a node, else ""."""
     keys, prefixes = store.list_dir("")
     folders = [prefix for prefix in prefixes if prefix != "__MACOSX/"]
     if len(folders) != 1 or any(name in keys for name in _DOCUMENTS):
