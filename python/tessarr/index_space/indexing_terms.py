@@ -126,7 +126,7 @@ def _read_term(part: Any) -> list[Any]:
     if not np.issubdtype(values.dtype, np.integer):
         raise SelectionError(f"{_INDEX_KINDS}: not an array of {values.dtype}")
     if values.dtype == np.uint64 and values.size and values.max() > INFINITE:
-        raise SelectionError(f"index {values.max()} is outside the range of indices")
+        raise SelectionError(f"index {values.max()} is beyond the range of indices")
     return [IndexArray(values.astype(np.int64, order="C"))]
 
 

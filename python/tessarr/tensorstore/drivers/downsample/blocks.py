@@ -148,14 +148,14 @@ class BlockGrid:
         Raises
         ------
         ArgumentError
-            If one would be outside the range of indices.
+            If one would be beyond the range of indices.
         """
         try:
             return self._scale_maps(view)
         except OverflowError:
             raise ArgumentError(
                 f"blocks of {list(self.factors)} elements: the first of {view.domain} would be "
-                "outside the range of indices"
+                "beyond the range of indices"
             ) from None
 
     def _scale_maps(self, view: IndexTransform) -> IndexTransform:
