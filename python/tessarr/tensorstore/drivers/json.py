@@ -69,7 +69,7 @@ class JsonDriver(Driver):
     since
         The time from which cached content counts as fresh, in seconds since 1970.
     pointer
-        Where in it, as a JSON pointer.
+        The location of the value, as a JSON pointer.
     opened_by
         The spec that opened it.
     """
@@ -290,7 +290,7 @@ class JsonSpec(KvStoreDriverSpec):
         return spec
 
     def _constrain(self, options: SpecChanges) -> None:
-        """Check constraints: they have nothing to add."""
+        """Check constraints; they add nothing to the schema."""
         before = self.schema
         super()._constrain(options)
         self.schema = before

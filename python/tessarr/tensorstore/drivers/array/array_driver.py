@@ -65,7 +65,7 @@ def array(
     ArgumentError
         If elements have no data type, or `copy=False` and a copy is needed.
     TypeError
-        If the array is of a type that is not cast safely.
+        If NumPy does not cast the array's type safely.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def _refuse_copy(copy: bool | None) -> None:
 
 
 class MemoryDriver(Driver):
-    """Elements of a NumPy array.
+    """The elements of a NumPy array.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ class MemoryDriver(Driver):
 
     @property
     def chunk_layout(self) -> ChunkLayout:
-        """No chunks, but the order of the axes in memory."""
+        """The order of the axes in memory; an array has no chunks."""
         return memory_layout(self.values)
 
     def storage_ids(self) -> frozenset[Any]:
@@ -272,7 +272,7 @@ def elements_to_json(values: npt.NDArray[Any], data_type: DataType) -> Any:
     Raises
     ------
     UnsupportedError
-        If JSON has nothing for them.
+        If JSON cannot represent the elements.
     """
     if values.ndim:
         return [elements_to_json(values[k, ...], data_type) for k in range(len(values))]

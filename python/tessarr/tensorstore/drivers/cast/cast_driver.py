@@ -40,7 +40,7 @@ def cast_handle(base: TensorStore, data_type: DataType) -> TensorStore:
     Raises
     ------
     ArgumentError
-        If elements are converted neither to it nor back.
+        If neither conversion exists.
     """
     driver = CastDriver(base._driver, data_type)
     mode = "".join(
@@ -54,7 +54,7 @@ def cast_handle(base: TensorStore, data_type: DataType) -> TensorStore:
 
 
 class CastDriver(Driver):
-    """Elements of another driver, converted.
+    """Converts the elements of another driver.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class CastDriver(Driver):
 
     @property
     def write_chunk_shape(self) -> Sequence[int]:
-        """How long parts are that are best written as a whole."""
+        """The shape of the parts that are best written as a whole."""
         return self._of.write_chunk_shape
 
     def resolve(self, scope: OperationScope) -> Future[Driver]:

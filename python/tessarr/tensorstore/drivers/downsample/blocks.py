@@ -148,7 +148,7 @@ class BlockGrid:
         Raises
         ------
         ArgumentError
-            If one would be beyond the range of indices.
+            If an index would be beyond the range of indices.
         """
         try:
             return self._scale_maps(view)

@@ -8,7 +8,7 @@ view has along each dimension, reads their blocks as one product of indices, red
 orders the result for the view. If index arrays vary together, so that the product is much larger
 than the view, the driver reads the block of each point instead. The engine computes the product.
 
-Large views are read and reduced slab by slab, of a bounded number of bytes.
+Large views are read and reduced in slabs of a limited size.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def downsample_handle(base: TensorStore, factors: Sequence[int], method: str) ->
 
 
 class DownsampleDriver(Driver):
-    """One element for each block of a base.
+    """Reduces each block of a base to one element.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ METHODS: Final = ("stride", "mean", "min", "max", "median", "mode")
 
 
 class AxisBlocks(NamedTuple):
-    """How one axis is cut: a short block, whole ones, and a short one again.
+    """The blocks along one axis: an optional short block, whole blocks, an optional short block.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def reduce(
     blocks
         How each axis is cut.
     method
-        One of `METHODS`, but for "stride".
+        One of `METHODS` other than "stride".
     out
         The output array; by default a new one.
 

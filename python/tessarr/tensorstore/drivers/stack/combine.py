@@ -91,7 +91,7 @@ def overlay(layers: Iterable[Layer], **keywords: Unpack[LayersKeywords]) -> Tens
     Raises
     ------
     ArgumentError
-        If the layers do not fit each other.
+        If the layers do not match.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def stack(
     layers, **keywords
         As for `overlay`.
     axis
-        Which dimension of the result is the new one.
+        The position of the new dimension in the result.
 
     Raises
     ------

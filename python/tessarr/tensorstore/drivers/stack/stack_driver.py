@@ -57,7 +57,7 @@ class StackDriver(Driver):
     Parameters
     ----------
     layers
-        From the lowest to the topmost.
+        The layers, from the lowest to the topmost.
     placed
         Their positions in the domain.
     dtype
@@ -101,7 +101,7 @@ class StackDriver(Driver):
 
     @property
     def chunk_layout(self) -> ChunkLayout:
-        """Nothing: layers may differ."""
+        """An empty layout: layers can differ."""
         return ChunkLayout()
 
     @property
@@ -220,7 +220,7 @@ class StackDriver(Driver):
         *,
         write: bool,
     ) -> Future[Any]:
-        """Open a layer that is a spec, and call `begin` with it."""
+        """Open a layer that is a spec, and call `start_operation` with it."""
 
         def check_layer(layer: TensorStore) -> Future[Any]:
             if layer.dtype != self.dtype:

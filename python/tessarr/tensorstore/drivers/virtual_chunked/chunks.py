@@ -1,4 +1,4 @@
-"""Chunks that functions of the user read and write."""
+"""Chunks that user functions read and write."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _EMPTY_ELEMENTS: Final[dict[str, Any]] = {"string": b"", "ustring": "", "json": 
 
 
 class PendingRead(NamedTuple):
-    """A chunk that is being read."""
+    """A pending read of a chunk."""
 
     cache: ChunkCache
     box: View
@@ -57,7 +57,7 @@ class PendingRead(NamedTuple):
 
 
 class _PendingWrite(NamedTuple):
-    """A chunk that is being written."""
+    """A pending write of a chunk."""
 
     cache: ChunkCache
     box: View
@@ -176,7 +176,7 @@ class Chunks:
                 parameters = VirtualChunkedReadParameters(staleness_bound=time.time())
 
     def check_readable(self, cached: CachedChunk | None) -> None:
-        """Refuse to change a chunk that is not in the cache, and cannot be read."""
+        """Raise an error for a partial write to an uncached chunk that cannot be read."""
         if cached is None and self._functions.read is None:
             raise ArgumentError(
                 "parts of chunks cannot be written without a function that reads chunks"

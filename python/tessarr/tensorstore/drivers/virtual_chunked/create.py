@@ -1,4 +1,4 @@
-"""Handles whose chunks functions of the user read and write: `virtual_chunked`."""
+"""`virtual_chunked`: handles whose chunks are read and written by user functions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def virtual_chunked(
         Called with the domain of a chunk, a read-only array, and `VirtualChunkedWriteParameters`,
         with the same results. Writing parts of chunks needs a `read_function`.
     loop
-        Where coroutines are run; by default the event loop that runs here.
+        The event loop of coroutines; by default the running one.
     rank, dtype, domain, shape, chunk_layout, dimension_units, schema
         The schema of the handle, as for `open`. Chunk shapes are chosen as for a new array.
     context

@@ -1,4 +1,4 @@
-"""Functions of the user that read and write chunks."""
+"""User functions that read and write chunks, and their parameters."""
 
 from __future__ import annotations
 

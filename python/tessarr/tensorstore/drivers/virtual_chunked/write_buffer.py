@@ -25,7 +25,7 @@ __all__ = ["StagedChunks"]
 
 @dataclass(frozen=True, slots=True)
 class _StagedChunk:
-    """A chunk, and which elements of it were written."""
+    """A chunk, and a mask of its written elements."""
 
     box: View
     values: npt.NDArray[Any]

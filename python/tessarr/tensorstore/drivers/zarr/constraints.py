@@ -309,7 +309,7 @@ class Constraints(ABC):
         Raises
         ------
         ArgumentError
-            If the schema's domain is another one.
+            If the schema has another domain.
         """
         domain = self._known_domain(schema, rank, inner)
         if domain is None or rank is None or schema.domain is None:
@@ -465,7 +465,7 @@ class Constraints(ABC):
     def check_common_members(
         self, meta: ArrayMeta, chunk_shape: Shape | None, stored_fill: Any
     ) -> None:
-        """Refuse metadata of another shape, data type, chunk shape, fill value or attributes.
+        """Raise an error if shape, data type, chunk shape, fill value or attributes differ.
 
         Raises
         ------

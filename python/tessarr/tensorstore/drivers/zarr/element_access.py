@@ -38,14 +38,14 @@ _FEW_CHUNKS: Final = 4
 
 
 class ElementAccess:
-    """How elements are read and written.
+    """Reads and writes elements of an array.
 
     Parameters
     ----------
     properties
         The properties of the elements; the array itself has the current bounds.
     place
-        Where the array is, below caches.
+        The store of the array, below caches.
     """
 
     __slots__ = (
@@ -249,7 +249,7 @@ class ElementAccess:
 
 
 def _check_valid_bits(pieces: list[InnerWrite], bits: npt.NDArray[np.uint8]) -> None:
-    """Refuse bytes of elements with other bits than these: they would be stored as something else.
+    """Raise an error for bytes with invalid bits, which would be stored as other elements.
 
     Raises
     ------

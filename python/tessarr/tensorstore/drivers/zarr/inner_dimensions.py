@@ -1,4 +1,4 @@
-"""Elements that have dimensions inside: bytes of records, fields that are arrays.
+"""Elements with inner dimensions: bytes of records, and fields that are arrays.
 
 The engine reads and writes whole elements; NumPy selects inside them.
 """

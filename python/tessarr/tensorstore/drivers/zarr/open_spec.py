@@ -1,4 +1,4 @@
-"""Opening arrays of Zarr by their specs: `OpenableZarrSpec`."""
+"""`OpenableZarrSpec`: opening and creating Zarr arrays by specs."""
 
 from __future__ import annotations
 

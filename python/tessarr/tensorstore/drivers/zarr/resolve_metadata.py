@@ -1,6 +1,6 @@
 """Conversion of constraints to metadata, and checks of metadata against constraints; no I/O.
 
-Constraints of a spec are its schema and its ``metadata``: `Constraints`.
+A spec's constraints are its schema and its ``metadata``: `Constraints`.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _check_all_but_fill(meta: ArrayMeta, metadata: Any, schema: Schema, field: F
 
 
 def _check_chunks(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field) -> None:
-    """Refuse an array whose chunks are cut or encoded otherwise, or other metadata."""
+    """Raise an error if chunks, codecs or other metadata differ from the constraints."""
     constraints = read_constraints("zarr3" if meta.zarr_format == 3 else "zarr", metadata)
     if constraints is not _NO_CONSTRAINTS[type(constraints)]:
         constraints.check_members(meta)

@@ -206,7 +206,7 @@ class ZarrDriver(Driver):
 
     @property
     def write_chunk_shape(self) -> Shape:
-        """How long chunks are, or shards."""
+        """The shape of chunks or shards."""
         chunks = tuple(cut.longest for cut in self._array._meta.chunk_grid.cuts)
         return (*chunks, *self.properties.inner_shape)
 
