@@ -74,7 +74,6 @@ class ZarrDriver(Driver):
     __slots__ = (
         "__weakref__",
         "_access",
-        "_array",
         "_base_store",
         "_consolidated_groups",
         "_data_since",
@@ -83,11 +82,12 @@ class ZarrDriver(Driver):
         "_kvstore",
         "_looked_s",
         "_meta",
-        "_opened_by",
         "_outer",
         "_properties",
         "_rechecks",
         "_seen",
+        "array",
+        "opened_by",
         "specs",
     )
 
@@ -103,12 +103,12 @@ class ZarrDriver(Driver):
         seen: KnownDocument | None = None,
         data_since: float = inf,
     ) -> None:
-        self._array = array
+        self.array = array
         self._data_since = data_since
         self._outer: ZarrDriver | None = None  # that without the bounds of a transaction
         self._base_store = array._store if store is None else store
         self._field = field
-        self._opened_by = opened_by
+        self.opened_by = opened_by
         meta = array._meta
         properties = properties_of(meta, field)
         self._properties = meta, properties
@@ -125,26 +125,16 @@ class ZarrDriver(Driver):
     # Properties
 
     @property
-    def array(self) -> Array:
-        """The array."""
-        return self._array
-
-    @property
-    def opened_by(self) -> Any:
-        """The bound spec that opened the array, or None."""
-        return self._opened_by
-
-    @property
     def name(self) -> str:  # type: ignore[override]
         """The driver's name in specs."""
-        return "zarr3" if self._array._meta.zarr_format == 3 else "zarr"
+        return "zarr3" if self.array._meta.zarr_format == 3 else "zarr"
 
     @property
     def properties(self) -> ArrayProperties:
         """Properties of the metadata at their last read."""
         meta, result = self._properties
-        if meta is not self._array._meta:
-            meta = self._array._meta
+        if meta is not self.array._meta:
+            meta = self.array._meta
             result = properties_of(meta, self._field)
             self._properties = meta, result
         return result
@@ -187,34 +177,34 @@ class ZarrDriver(Driver):
     @property
     def kvstore(self) -> Any:
         """The key-value store; None without a spec."""
-        if self._kvstore is None and self._opened_by is not None:
-            self._kvstore = self._opened_by.open_kvstore()
+        if self._kvstore is None and self.opened_by is not None:
+            self._kvstore = self.opened_by.open_kvstore()
         return self._kvstore
 
     @property
     def url(self) -> str:
         """The URL that opens it again."""
-        if self._opened_by is None:
+        if self.opened_by is None:
             self._raise_unsupported("be told as a URL")
         self.update_bounds()
-        url: str = self._opened_by.url
+        url: str = self.opened_by.url
         return url
 
     def storage_ids(self) -> frozenset[Any]:
         """Return the location of the array."""
-        return frozenset([(self._base_store, self._array._path)])
+        return frozenset([(self._base_store, self.array._path)])
 
     @property
     def write_chunk_shape(self) -> Shape:
         """The shape of chunks or shards."""
-        chunks = tuple(cut.longest for cut in self._array._meta.chunk_grid.cuts)
+        chunks = tuple(cut.longest for cut in self.array._meta.chunk_grid.cuts)
         return (*chunks, *self.properties.inner_shape)
 
     # Reading and writing
 
     def _array_in(self, scope: OperationScope, *, reads: bool = True) -> Array:
         """Return the array, in the transaction if the scope has one."""
-        array = self._array
+        array = self.array
         if scope.transaction is None:
             return array
         staging: Staging = scope.transaction._staging
@@ -248,8 +238,8 @@ class ZarrDriver(Driver):
         def after() -> None:
             if staging.arrays.staged_metadata(stage, document, meta) is not meta:
                 return
-            if is_compatible(self._array._meta, meta):
-                self._accept(self._array, meta)
+            if is_compatible(self.array._meta, meta):
+                self._accept(self.array, meta)
                 return
             if self._known is None:
                 self._known = CachedMetadata(meta, now, KnownDocument())
@@ -261,12 +251,12 @@ class ZarrDriver(Driver):
     def _committed_meta(self) -> ArrayMeta:
         """The known metadata outside transactions."""
         outer = self if self._outer is None else self._outer
-        return outer._array._meta if self._known is None else self._known.meta
+        return outer.array._meta if self._known is None else self._known.meta
 
     @property
     def _document(self) -> str:
         """The key of the metadata."""
-        return metadata_key(self._array)
+        return metadata_key(self.array)
 
     def _current_array(self, scope: OperationScope) -> Array:
         """Return the array with sufficiently fresh bounds, in the transaction if there is one."""
@@ -279,7 +269,7 @@ class ZarrDriver(Driver):
     def _apply_known(self, array: Array) -> Array:
         """Return the array with the bounds that the context's handles share."""
         known = self._known
-        if known is not None and known.meta is not array._meta and array is self._array:
+        if known is not None and known.meta is not array._meta and array is self.array:
             _check_compatible(array._meta, known.meta)
             array._set_meta(known.meta)
             self._meta = None
@@ -294,12 +284,12 @@ class ZarrDriver(Driver):
             If another array has replaced it.
         """
         known = self._known
-        if self._outer is None and known is not None and known.meta is not self._array._meta:
-            self._apply_known(self._array)
+        if self._outer is None and known is not None and known.meta is not self.array._meta:
+            self._apply_known(self.array)
 
     @property
     def _reads_attributes(self) -> bool:
-        return self._opened_by is None or bool(self._opened_by.reads_attributes)
+        return self.opened_by is None or bool(self.opened_by.reads_attributes)
 
     def _refresh(self, array: Array, sharing: SharedReads | None = None) -> None:
         """Read the metadata again; a shared read can be slightly older."""
@@ -323,7 +313,7 @@ class ZarrDriver(Driver):
 
     def _record(self, array: Array, looked_s: float) -> None:
         self._looked_s = looked_s
-        if array is not self._array:  # an array in a transaction
+        if array is not self.array:  # an array in a transaction
             return
         if array._meta is not self._meta:
             self._meta = None
@@ -332,7 +322,7 @@ class ZarrDriver(Driver):
 
     def _rebind(self, meta: ArrayMeta, store: Store) -> Array:
         """Return the array with other metadata, or in another store."""
-        array = self._array
+        array = self.array
         return bind_array(
             meta,
             store,
@@ -347,7 +337,7 @@ class ZarrDriver(Driver):
         """Return whether the bounds are stale."""
         if not (self._rechecks and scope.rechecks_bounds):
             return False
-        bound: Any = self._opened_by.recheck_metadata
+        bound: Any = self.opened_by.recheck_metadata
         if bound is True or bound > time.time():  # always stale
             return scope.sharing is None or self._looked_s < scope.sharing.began_s
         return bool(self._looked_s < bound)
@@ -360,7 +350,7 @@ class ZarrDriver(Driver):
         self, view: IndexTransform, scope: OperationScope
     ) -> tuple[Driver, IndexTransform]:
         """Return the driver, and a view with the bounds of now."""
-        array, known = self._array, self._known
+        array, known = self.array, self._known
         has_newer = known is not None and known.meta is not array._meta
         if has_newer or self._rechecks or scope.transaction is not None:
             array = self._current_array(scope)
@@ -376,7 +366,7 @@ class ZarrDriver(Driver):
         batch = scope.batch
         if scope.transaction is None:
             together = scope.read_group if batch is None else batch._together
-            return self._access.read(self._array, view, out, together)
+            return self._access.read(self.array, view, out, together)
         if batch is None:
             return self._read_staged(view, out, scope)
         without_batch = scope._replace(
@@ -394,7 +384,7 @@ class ZarrDriver(Driver):
     @property
     def stored_array(self) -> Array | None:
         """The array, unless its bounds or elements need a refresh."""
-        array, known = self._array, self._known
+        array, known = self.array, self._known
         has_newer = known is not None and known.meta is not array._meta
         return None if has_newer or self._rechecks or not self._access.plain else array
 
@@ -433,15 +423,15 @@ class ZarrDriver(Driver):
     def _resolve_bounds(self, scope: OperationScope) -> Driver:
         """Return the driver with fresh bounds."""
         array = self._current_array(scope)
-        return self if array is self._array else self._staged_driver(array, scope)
+        return self if array is self.array else self._staged_driver(array, scope)
 
     def _staged_driver(self, staged: Array, scope: OperationScope) -> Driver:
         """Return the driver with the bounds that the array has in a transaction."""
-        array = self._rebind(staged._meta, self._array._store)
+        array = self._rebind(staged._meta, self.array._store)
         driver = ZarrDriver(
             array,
             self._field,
-            self._opened_by,
+            self.opened_by,
             store=self._base_store,
             known=self._known,
             seen=self._seen,
@@ -457,7 +447,7 @@ class ZarrDriver(Driver):
         if not scope.transaction._staging.has_part_of(self._base_store):
             return self
         staged = self._array_in(scope)
-        return self if staged._meta is self._array._meta else self._staged_driver(staged, scope)
+        return self if staged._meta is self.array._meta else self._staged_driver(staged, scope)
 
     @property
     def resizable(self) -> bool:
@@ -466,12 +456,12 @@ class ZarrDriver(Driver):
 
     def resize(self, request: ResizeRequest, scope: OperationScope) -> Future[Driver]:
         """Change the bounds."""
-        if self._opened_by is not None and self._opened_by.fixes_metadata:
+        if self.opened_by is not None and self.opened_by.fixes_metadata:
             raise ArgumentError("an array that was opened with assume_metadata cannot be resized")
         self._check_tied(request)
         if scope.transaction is not None:
             return spawn(self._stage_resize, request, scope, whole=True)
-        array = self._apply_known(self._array)  # the document is compared when it is changed
+        array = self._apply_known(self.array)  # the document is compared when it is changed
         ends = zip(array._meta.shape, request.upper, strict=False)
         # Deleting many chunks takes long.
         is_small = request.metadata_only or all(new is None or new >= end for end, new in ends)
@@ -480,7 +470,7 @@ class ZarrDriver(Driver):
 
     def _check_tied(self, request: ResizeRequest) -> None:
         """Raise an error if the resize affects fields outside the handle."""
-        names = self._array._meta.data_type.numpy.names or ()
+        names = self.array._meta.data_type.numpy.names or ()
         moves = any(bound is not None for bound in request.upper)
         if moves and not request.resizes_tied and self._field.name is not None and len(names) > 1:
             raise ArgumentError(
@@ -492,13 +482,13 @@ class ZarrDriver(Driver):
         """Return the parent groups that keep copies of the metadata."""
         if self._consolidated_groups is None:
             look = copies.find_consolidated_groups_of_array(
-                self._array._path, self._array._meta.zarr_format
+                self.array._path, self.array._meta.zarr_format
             )
             self._consolidated_groups = run_flow(look, self._base_store)
         return self._consolidated_groups
 
     def _resize(self, array: Array, request: ResizeRequest) -> Driver:
-        staged = array is not self._array
+        staged = array is not self.array
         resize(
             array,
             request.resize_shape,
@@ -515,7 +505,7 @@ class ZarrDriver(Driver):
     def _stage_resize(self, request: ResizeRequest, scope: OperationScope) -> Driver:
         """Stage a resize, after concurrent ones."""
         staging = scope.transaction._staging
-        stage = staging.store(self._array._store, self._base_store)
+        stage = staging.store(self.array._store, self._base_store)
         with staging.arrays.resize_lock(stage, self._document):
             return self._stage_resize_locked(request, scope)
 
@@ -542,13 +532,13 @@ class ZarrDriver(Driver):
         def after() -> None:
             if not staging.arrays.has_staged_metadata(array._store, document):
                 return  # the document was replaced since
-            self._accept(self._array, entry.array._meta)
+            self._accept(self.array, entry.array._meta)
             if content is not None:
                 self._seen.became(content)
             if overtaken:  # other writers grew the array since
-                self._refresh(self._array)
+                self._refresh(self.array)
                 if not request.metadata_only:
-                    store, now = self._array._store, self._array._meta
+                    store, now = self.array._store, self.array._meta
                     delete_outside(store, array._path, overtaken[-1], now)
 
         staging.after(after)

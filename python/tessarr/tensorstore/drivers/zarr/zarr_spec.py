@@ -126,7 +126,7 @@ class ZarrSpec(KvStoreDriverSpec):
         spec = opened._with(opened._references.distinct(), opened._place._settled())
         spec._mode = OpenMode(open=True, assume_metadata=opened._mode.assume_metadata)
         spec.schema = properties.element
-        names = driver._array._meta.data_type.numpy.names
+        names = driver.array._meta.data_type.numpy.names
         if names and spec._field == WHOLE:
             spec._field = Field(names[0])  # the only one: else one was chosen
         spec._constraints, spec._memo = cls._nothing, {}
