@@ -64,12 +64,12 @@ class CastDriver(Driver):
         The data type of the view.
     """
 
-    __slots__ = ("_backward", "_forward", "_of")
+    __slots__ = ("_backward", "_forward", "of")
 
     name = "cast"
 
     def __init__(self, of: Driver, data_type: DataType) -> None:
-        self._of = of
+        self.of = of
         self.dtype = data_type
         self._forward = find_conversion(of.dtype, data_type)
         self._backward = find_conversion(data_type, of.dtype)
@@ -79,37 +79,37 @@ class CastDriver(Driver):
     @property
     def domain(self) -> IndexDomain:
         """The domain of the base."""
-        return self._of.domain
+        return self.of.domain
 
     @property
     def readable(self) -> bool:
         """Whether the base's elements convert to the view's data type."""
-        return self._forward is not None and self._of.readable
+        return self._forward is not None and self.of.readable
 
     @property
     def writable(self) -> bool:
         """Whether the view's elements convert to the base's data type."""
-        return self._backward is not None and self._of.writable
+        return self._backward is not None and self.of.writable
 
     def refresh_bounds(
         self, view: IndexTransform, scope: OperationScope
     ) -> tuple[Driver, IndexTransform]:
         """Return a view with the bounds that the base has now."""
-        of, base_view = self._of.refresh_bounds(view, scope)
+        of, base_view = self.of.refresh_bounds(view, scope)
         return self._rebase(of), base_view
 
     def stale_documents(self, scope: OperationScope) -> list[ExpectedRead]:
         """Return the stale documents of the base."""
-        return self._of.stale_documents(scope)
+        return self.of.stale_documents(scope)
 
     def with_staged_bounds(self, scope: OperationScope) -> Driver:
         """Return a view of the base with the bounds that a transaction has staged."""
-        return self._rebase(self._of.with_staged_bounds(scope))
+        return self._rebase(self.of.with_staged_bounds(scope))
 
     @property
     def resizable(self) -> bool:
         """Whether the bounds of the base can be resized."""
-        return self._of.resizable
+        return self.of.resizable
 
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
@@ -118,12 +118,10 @@ class CastDriver(Driver):
         forward = self._forward
         if forward is None:
             return failed(self.unsupported_error())
-        if self._of.dtype == self.dtype:
-            return self._of.read(view, out, scope)
+        if self.of.dtype == self.dtype:
+            return self.of.read(view, out, scope)
 
-        return convert_result(
-            start_view(self._of, view, scope), lambda values: forward(values, out)
-        )
+        return convert_result(start_view(self.of, view, scope), lambda values: forward(values, out))
 
     def write(
         self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
@@ -137,7 +135,7 @@ class CastDriver(Driver):
             unique = _unbroadcast(values)  # converts repeated elements once
             target = None
             if unique.shape == values.shape and not view._as_view().has_index_arrays:
-                memory = find_memory(self._of, scope, write=True)
+                memory = find_memory(self.of, scope, write=True)
                 target = None if memory is None else select_elements(memory, view._as_view())
             if target is not None:
                 if overlaps_itself(target):  # of several writes to one element, the last one wins
@@ -146,7 +144,7 @@ class CastDriver(Driver):
                     unique = unique.copy()
             items = backward(unique, target)
             if target is None:
-                return self._of.write(view, np.broadcast_to(items, values.shape), scope)
+                return self.of.write(view, np.broadcast_to(items, values.shape), scope)
             done = NOTHING
         except TessarrError as error:
             done = failed(error)
@@ -154,77 +152,72 @@ class CastDriver(Driver):
 
     def unsupported_error(self, *, back: bool = False) -> ArgumentError:
         """Return the error for a missing conversion."""
-        names = [self._of.dtype.name, self.dtype.name]
+        names = [self.of.dtype.name, self.dtype.name]
         source, target = reversed(names) if back else names
         return ArgumentError(f"elements of {source} do not convert to {target}", kind="cannot_cast")
 
     def storage_ids(self) -> frozenset[Any]:
         """Return the storage identifiers of the base."""
-        return self._of.storage_ids()
+        return self.of.storage_ids()
 
     @property
     def write_chunk_shape(self) -> Sequence[int]:
         """The shape of the parts that are best written as a whole."""
-        return self._of.write_chunk_shape
+        return self.of.write_chunk_shape
 
     def resolve(self, scope: OperationScope) -> Future[Driver]:
         """Read the current bounds of the base."""
-        return convert_result(self._of.resolve(scope), self._rebase)
+        return convert_result(self.of.resolve(scope), self._rebase)
 
     def resize(self, request: ResizeRequest, scope: OperationScope) -> Future[Driver]:
         """Change the bounds of the base."""
-        return convert_result(self._of.resize(request, scope), self._rebase)
+        return convert_result(self.of.resize(request, scope), self._rebase)
 
     def _rebase(self, of: Driver) -> Driver:
-        return self if of is self._of else CastDriver(of, self.dtype)
+        return self if of is self.of else CastDriver(of, self.dtype)
 
     def storage_statistics(
         self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
     ) -> Future[tuple[bool | None, bool | None]]:
         """Return the storage statistics of the base."""
-        return self._of.storage_statistics(
+        return self.of.storage_statistics(
             view, not_stored=not_stored, fully_stored=fully_stored, scope=scope
         )
 
     @property
     def url(self) -> str:
         """The URL that opens it again."""
-        return f"{self._of.url}|cast:{self.dtype.name}"
+        return f"{self.of.url}|cast:{self.dtype.name}"
 
     @property
     def chunk_layout(self) -> Any:
         """The chunk layout of the base."""
-        return self._of.chunk_layout
+        return self.of.chunk_layout
 
     @property
     def codec(self) -> Any:
         """The codec of the base."""
-        return self._of.codec
+        return self.of.codec
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
         """The fill value of the base, converted."""
-        fill = self._of.fill_value
+        fill = self.of.fill_value
         return None if fill is None or self._forward is None else self._forward(np.asarray(fill))
 
     @property
     def dimension_units(self) -> tuple[Any, ...]:
         """The units of the base."""
-        return self._of.dimension_units
+        return self.of.dimension_units
 
     @property
     def kvstore(self) -> Any:
         """Where the base is."""
-        return self._of.kvstore
-
-    @property
-    def of(self) -> Driver:
-        """The base."""
-        return self._of
+        return self.of.kvstore
 
     def base_of(self, view: IndexTransform) -> TensorStore:
         """Return the same view of the base."""
-        return build_handle(self._of, view)
+        return build_handle(self.of, view)
 
 
 def _unbroadcast(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

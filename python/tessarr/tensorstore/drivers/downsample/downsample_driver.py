@@ -82,14 +82,14 @@ class DownsampleDriver(Driver):
         The reduction of a block.
     """
 
-    __slots__ = ("_block_bytes", "_blocks", "_engine_blocks", "_of", "method")
+    __slots__ = ("_block_bytes", "_blocks", "_engine_blocks", "base", "method")
 
     name = "downsample"
 
     def __init__(self, of: TensorStore, factors: Sequence[int], method: str) -> None:
         check_factors(factors, of.rank)
         check_method(method, of.dtype)
-        self._of = of
+        self.base = of
         self.dtype = of.dtype
         self.method = method
         self._blocks = BlockGrid(of.domain, factors, method)
@@ -110,7 +110,7 @@ class DownsampleDriver(Driver):
     @property
     def readable(self) -> bool:
         """Whether the base can be read."""
-        return self._of.readable
+        return self.base.readable
 
     @property
     def writable(self) -> bool:
@@ -119,32 +119,34 @@ class DownsampleDriver(Driver):
 
     def storage_ids(self) -> frozenset[Any]:
         """Return the storage identifiers of the base."""
-        return self._of._driver.storage_ids()
+        return self.base._driver.storage_ids()
 
     def refresh_bounds(
         self, view: IndexTransform, scope: OperationScope
     ) -> tuple[Driver, IndexTransform]:
         """Return a view with the bounds that the base has now."""
-        of = self._of._with_current_bounds(scope._replace(rechecks_bounds=True))  # also for a layer
+        of = self.base._with_current_bounds(
+            scope._replace(rechecks_bounds=True)
+        )  # also for a layer
         if of._driver.memory is None:  # else its bounds stay
             check_fits(of._view, of._driver.domain)  # also if no missing element is read
-        driver = self if of is self._of else DownsampleDriver(of, self.factors, self.method)
+        driver = self if of is self.base else DownsampleDriver(of, self.factors, self.method)
         if driver is self and not view._has_implicit_bounds:
             return self, view
         return driver, propagate_bounds(view, driver.domain)
 
     def stale_documents(self, scope: OperationScope) -> list[ExpectedRead]:
         """Return the stale documents of the base."""
-        return self._of._driver.stale_documents(scope._replace(rechecks_bounds=True))
+        return self.base._driver.stale_documents(scope._replace(rechecks_bounds=True))
 
     def with_staged_bounds(self, scope: OperationScope) -> Driver:
         """Return the view of the base in a transaction."""
-        return DownsampleDriver(self._of._in_scope(scope), self.factors, self.method)
+        return DownsampleDriver(self.base._in_scope(scope), self.factors, self.method)
 
     def resolve(self, scope: OperationScope) -> Future[Driver]:
         """Read the current bounds of the base."""
         return convert_result(
-            self._of.resolve(batch=scope.batch),
+            self.base.resolve(batch=scope.batch),
             lambda of: DownsampleDriver(of, self.factors, self.method),
         )
 
@@ -152,21 +154,21 @@ class DownsampleDriver(Driver):
     def chunk_layout(self) -> Any:
         """The chunk layout of the base, in blocks."""
         view = self._blocks.first_elements_view(IndexTransform(self._blocks.domain))
-        return ChunkLayout._of(propagate_layout(self._of.chunk_layout._constraints, view))
+        return ChunkLayout._of(propagate_layout(self.base.chunk_layout._constraints, view))
 
     @property
     def codec(self) -> Any:
         """The codec of the base."""
-        return self._of.codec
+        return self.base.codec
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
         """The fill value of the base; an array is downsampled, a scalar stays the same."""
-        fill: npt.NDArray[Any] | None = self._of.fill_value
+        fill: npt.NDArray[Any] | None = self.base.fill_value
         if fill is None or fill.ndim == 0:
             return fill
-        inner = slice(self._of.rank - fill.ndim, None)
-        alike = array(fill, self.dtype).translate_to[self._of.origin[inner]]
+        inner = slice(self.base.rank - fill.ndim, None)
+        alike = array(fill, self.dtype).translate_to[self.base.origin[inner]]
         return downsample_handle(alike, self.factors[inner], self.method).read().result()
 
     @property
@@ -174,18 +176,13 @@ class DownsampleDriver(Driver):
         """The units of the base, times the factors."""
         return tuple(
             None if unit is None else unit * factor
-            for unit, factor in zip(self._of.dimension_units, self.factors, strict=True)
+            for unit, factor in zip(self.base.dimension_units, self.factors, strict=True)
         )
 
     @property
     def kvstore(self) -> Any:
         """Where the base is."""
-        return self._of.kvstore
-
-    @property
-    def base(self) -> TensorStore:
-        """The base."""
-        return self._of
+        return self.base.kvstore
 
     def base_of(self, view: IndexTransform) -> TensorStore | None:
         """Return the handle of the elements that a view depends on.
@@ -197,7 +194,7 @@ class DownsampleDriver(Driver):
 
     def _base_handle(self, view: IndexTransform) -> TensorStore | None:
         base_view = self._blocks.base_view(view)
-        return None if base_view is None else self._of[base_view]
+        return None if base_view is None else self.base[base_view]
 
     def storage_statistics(
         self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
@@ -220,8 +217,8 @@ class DownsampleDriver(Driver):
         try:
             if self.method == "stride":
                 check_finite(view)
-                strided = self._of._view[self._blocks.first_elements_view(view)]
-                return self._of._driver.read(strided, out, scope)
+                strided = self.base._view[self._blocks.first_elements_view(view)]
+                return self.base._driver.read(strided, out, scope)
             product = self._engine_blocks.source(view._as_view())
             if product is None:
                 return finished(empty(view.domain.shape, self.dtype.dtype) if out is None else out)
@@ -280,7 +277,7 @@ class DownsampleDriver(Driver):
         """Read and reduce the blocks of some rows of the product."""
         view, cuts = product.part(first, last)
         blocks = [AxisBlocks(*cut) for cut in cuts]
-        read = start_view(self._of._driver, IndexTransform._of_view(view), scope)
+        read = start_view(self.base._driver, IndexTransform._of_view(view), scope)
         return convert_result(read, lambda values: reduce(values, blocks, self.method, out))
 
     def _read_points(
@@ -329,6 +326,6 @@ class DownsampleDriver(Driver):
             inside = np.arange(lengths[k]).reshape(shape)
             maps.append(OutputIndexMap._by_array(first.reshape(count, *[1] * rank) + inside))
         view = IndexTransform._of(IndexDomain._of(dims), tuple(maps))
-        values = start_view(self._of._driver, self._of._view[view], scope).result()
+        values = start_view(self.base._driver, self.base._view[view], scope).result()
         blocks = [AxisBlocks(0, 1, count, 0), *(AxisBlocks(0, length, 1, 0) for length in lengths)]
         return reduce(values, blocks, self.method).reshape(-1)
