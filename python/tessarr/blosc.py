@@ -62,7 +62,7 @@ def list_compressors() -> list[str]:
 
 def get_nthreads() -> int:
     """Return the number of threads that encode and decode chunks."""
-    return _threads.wanted or threads()
+    return _threads.saved or threads()
 
 
 def set_nthreads(nthreads: int) -> int:
@@ -83,7 +83,7 @@ def set_nthreads(nthreads: int) -> int:
     """
     old = get_nthreads()
     if _threads.use is False:
-        _threads.wanted = nthreads
+        _threads.saved = nthreads
     else:
         configure(threads=nthreads)
     return old
@@ -121,7 +121,7 @@ class _Threads:
     """The value of `use_threads`, and the number of threads to restore."""
 
     use: bool | None = None
-    wanted: int | None = None
+    saved: int | None = None
 
 
 _threads = _Threads()
@@ -140,11 +140,11 @@ class _Module(ModuleType):
             raise ArgumentError(f"use_threads is None, True or False, not {use!r}")
         before, _threads.use = _threads.use, use
         if use is False and before is not False:
-            _threads.wanted = threads()
+            _threads.saved = threads()
             configure(threads=1)
         elif use is not False and before is False:
-            configure(threads=_threads.wanted)
-            _threads.wanted = None
+            configure(threads=_threads.saved)
+            _threads.saved = None
 
 
 sys.modules[__name__].__class__ = _Module

@@ -22,7 +22,7 @@ def _threads() -> Iterator[None]:
     tessarr.configure(threads=None)
 
 
-def test_threads_are_those_of_the_pool() -> None:
+def test_nthreads_equals_pool_threads() -> None:
     old = blosc.set_nthreads(3)
     assert threads() == blosc.get_nthreads() == 3
     assert blosc.set_nthreads(old) == 3
@@ -30,7 +30,7 @@ def test_threads_are_those_of_the_pool() -> None:
         blosc.set_nthreads(0)
 
 
-def test_without_threads_there_is_one() -> None:
+def test_use_threads_false_means_one_thread() -> None:
     blosc.set_nthreads(3)
     assert blosc.use_threads is None
     blosc.use_threads = False
@@ -44,7 +44,7 @@ def test_without_threads_there_is_one() -> None:
 
 
 @pytest.mark.parametrize("cname", blosc.list_compressors())
-def test_buffers_there_and_back(cname: str) -> None:
+def test_compress_decompress_round_trips(cname: str) -> None:
     values = np.arange(1000, dtype="i4")
     stored = blosc.compress(values, cname.encode(), 5, blosc.SHUFFLE)
     assert len(stored) < values.nbytes / 2  # shuffled as integers of four bytes

@@ -32,7 +32,7 @@ CLASSES = {
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_users_of_other_libraries_catch_it(name):
+def test_error_derives_from_builtin_exceptions(name):
     cls = getattr(errors, name)
     for base in (TessarrError, *CLASSES[name]):
         with pytest.raises(base):
@@ -40,14 +40,14 @@ def test_users_of_other_libraries_catch_it(name):
 
 
 @pytest.mark.parametrize("name", ["TessarrError", *CLASSES])
-def test_the_message_is_whole_and_unquoted(name):
+def test_str_of_error_is_whole_unquoted_message(name):
     error = getattr(errors, name)("cannot open 'a': it's gone", path="a")
     assert str(error) == "cannot open 'a': it's gone"
     assert error.args == ("cannot open 'a': it's gone",)
 
 
 @pytest.mark.parametrize("name", ["TessarrError", *CLASSES])
-def test_every_default_kind_is_in_the_table(name):
+def test_every_default_kind_is_in_kinds(name):
     assert getattr(errors, name)("x").kind in KINDS
 
 
@@ -70,14 +70,14 @@ def test_fields_and_notes_survive_pickling(name):
         assert getattr(again, field) == value
 
 
-def test_numbers_of_the_operating_system_are_set():
+def test_errno_is_set():
     assert errors.NotFoundError("x").errno == errno.ENOENT
     assert errors.ExistsError("x").errno == errno.EEXIST
     assert errors.ReadOnlyError("x").errno == errno.EACCES
     assert errors.StoreError("x").errno is None
 
 
-def test_classes_are_all_exported():
+def test_all_error_classes_are_exported():
     classes = {name: c for name, c in vars(errors).items() if isinstance(c, type)}
     found = {name for name, c in classes.items() if issubclass(c, TessarrError)}
     assert found == {"TessarrError", *CLASSES}

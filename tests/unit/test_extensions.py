@@ -212,7 +212,7 @@ class Morton(ChunkKeyEncoding):
 
 
 @pytest.mark.parametrize("chunks", [(2, 3), [[1, 3, 2, 2], 3]])
-def test_keys_of_a_plug_in(chunks: Any) -> None:
+def test_user_key_encoding_names_chunks(chunks: Any) -> None:
     a = tessarr.create_array(
         None, shape=(8, 9), dtype="i4", chunks=chunks, chunk_key_encoding="tests.morton"
     )
@@ -234,7 +234,7 @@ def test_keys_of_a_plug_in(chunks: Any) -> None:
     ("fault", "error"),
     [("zarr.json", ArgumentError), ("../x", ArgumentError), ("", None), (3, TypeError)],
 )
-def test_keys_of_a_plug_in_that_are_not_good(fault: Any, error: Any) -> None:
+def test_invalid_user_key_encoding_raises(fault: Any, error: Any) -> None:
     """No plug-in reaches the metadata, or out of the array."""
     a = tessarr.create_array(None, shape=3, dtype="u1", chunk_key_encoding=Morton(fault), path="a")
     before = a.store.get("a/zarr.json")
@@ -255,7 +255,7 @@ class Half:
     put = delete = list = get
 
 
-def test_stores_by_the_scheme_of_their_url() -> None:
+def test_registered_store_opens_by_url_scheme() -> None:
     items: dict[str, bytes] = {}
     store = MemoryStore()
 
@@ -295,7 +295,7 @@ POINTS = {
 
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("form", ["bare", "object", "true", "false"])
-def test_unknown_extensions_are_named(point: str, form: str) -> None:
+def test_unknown_extension_error_has_name(point: str, form: str) -> None:
     """V3-EXT-02 to 08: all forms, and what ``must_understand`` changes."""
     kind, put = POINTS[point]
     unknown: Any = {
@@ -337,7 +337,7 @@ def test_unknown_optional_members_survive_edits(group: bool) -> None:
     assert json.loads(items["zarr.json"])["lab"] == extra
 
 
-def test_the_package_to_install_is_named_where_it_is_known() -> None:
+def test_unknown_extension_error_has_install_hint() -> None:
     v2 = {
         ".zarray": json.dumps(
             {

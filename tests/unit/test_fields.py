@@ -66,7 +66,7 @@ def with_names(names, key):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("key", KEYS, ids=range(len(KEYS)))
-def test_fields_are_read_as_numpy_reads_them(layout, key):
+def test_field_reads_match_numpy(layout, key):
     a = created(layout, RECORD)
     values = any_records(a.dtype, SHAPE)
     a[...] = values
@@ -88,7 +88,7 @@ def test_fields_are_read_as_numpy_reads_them(layout, key):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize("key", KEYS, ids=range(len(KEYS)))
-def test_writing_fields_leaves_the_others_as_they_are(layout, stored, key):
+def test_field_write_keeps_other_fields(layout, stored, key):
     dtype = RECORD if "zarr_format" in LAYOUTS[layout] else SIMPLE
     fill = any_records(dtype, (), 3)[()]
     a = created(layout, RECORD, fill_value=fill)
@@ -119,7 +119,7 @@ def test_field_write_of_whole_chunk_keeps_other_fields(tmp_path):
         assert a[name].tobytes() == before[name].tobytes()
 
 
-def test_fields_that_become_fill_remove_the_chunk():
+def test_field_write_of_fill_deletes_chunk():
     a = tessarr.create_array({}, shape=(4,), dtype=SIMPLE, chunks=(4,))
     a["y"] = 7
     assert a.nchunks_initialized == 1
@@ -127,7 +127,7 @@ def test_fields_that_become_fill_remove_the_chunk():
     assert a.nchunks_initialized == 0
 
 
-def test_names_stand_anywhere_in_a_key():
+def test_field_names_work_anywhere_in_key():
     a = tessarr.create_array(None, shape=(4,), dtype=SIMPLE)
     values = any_records(SIMPLE, (4,))
     a[...] = values
@@ -143,7 +143,7 @@ def test_names_stand_anywhere_in_a_key():
     assert (a["y", 0], a["y", 2], a["z", 1]) == (5, 5, 6)
 
 
-def test_a_field_of_an_array_without_axes_is_an_array_as_in_numpy():
+def test_field_of_rank_0_array_is_array():
     a = tessarr.create_array(None, shape=(), dtype=SIMPLE)
     a["y"] = 3
     assert a["y"].shape == ()
@@ -152,7 +152,7 @@ def test_a_field_of_an_array_without_axes_is_an_array_as_in_numpy():
 
 
 @pytest.mark.parametrize("form", ["basic", "orthogonal", "coordinate", "mask", "block"])
-def test_methods_take_fields(form):
+def test_indexing_methods_accept_fields(form):
     a = tessarr.create_array(None, shape=(4,), dtype=SIMPLE, chunks=(4,))
     values = any_records(SIMPLE, (4,))
     a[...] = values
@@ -169,7 +169,7 @@ def test_methods_take_fields(form):
     assert a["z"].tobytes() == values["z"].tobytes()
 
 
-def test_a_field_that_is_an_array_is_read_into_an_array():
+def test_subarray_field_reads_as_array():
     a = tessarr.create_array(None, shape=(3,), dtype=RECORD, zarr_format=2)
     a["d"] = [[1, 2], [3, 4], [5, 6]]
     out = np.zeros((3, 2), "u2")
@@ -246,7 +246,7 @@ def _documents_of_fields(count):
 
 
 @pytest.mark.slow
-def test_record_of_too_many_fields_is_refused_before_it_is_read():
+def test_record_with_too_many_fields_raises_on_open():
     """A document of 9 MB with 200,000 fields costs little more than to parse its JSON."""
     for key, document in _documents_of_fields(200_000):
         store = tessarr.stores.MemoryStore({key: json.dumps(document).encode()})
@@ -257,14 +257,14 @@ def test_record_of_too_many_fields_is_refused_before_it_is_read():
         assert time.process_time() - started < 3
 
 
-def test_record_of_many_fields_is_opened():
+def test_record_with_many_fields_opens():
     """A table may have thousands of columns."""
     for key, document in _documents_of_fields(3000):
         store = tessarr.stores.MemoryStore({key: json.dumps(document).encode()})
         assert len(tessarr.open_array(store, mode="r").dtype.names) >= 1500
 
 
-def test_record_of_too_many_fields_is_not_created():
+def test_record_with_too_many_fields_raises_on_create():
     """What could not be opened again is not stored."""
     inner = np.dtype([(f"f{i}", "u1") for i in range(300)])
     with pytest.raises(ArgumentError, match="more than 65536 fields"):

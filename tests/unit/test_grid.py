@@ -26,13 +26,13 @@ def read(**configuration):
     ("chunk_shape", "shape", "expected"),
     [((3,), (7,), (3,)), ((), (), ()), ((5, 5), (0, 10), (0, 2)), ((100,), (1,), (1,))],
 )
-def test_the_number_of_chunks(chunk_shape, shape, expected):
+def test_grid_shape_counts_chunks(chunk_shape, shape, expected):
     grid, problems = fit(RegularGrid(chunk_shape), shape)
     assert grid.grid_shape(shape) == expected
     assert not problems.found
 
 
-def test_a_length_of_0_is_tolerated_where_there_is_nothing_to_hold():
+def test_chunk_length_0_along_empty_axis_is_defect():
     grid, problems = fit(RegularGrid((0, 5)), (0, 10))
     assert grid == RegularGrid((1, 5))
     assert len(problems.defects) == 1
@@ -41,7 +41,7 @@ def test_a_length_of_0_is_tolerated_where_there_is_nothing_to_hold():
     assert problems.found[0].loc == "/chunks/0"
 
 
-def test_too_many_chunks_are_refused():
+def test_too_many_chunks_is_problem():
     grid, problems = fit(RegularGrid((1, 1)), (2**62, 2**62))
     assert grid is None
     assert problems.found[0].kind == "too_large"
@@ -51,7 +51,7 @@ def test_too_many_chunks_are_refused():
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 4)), min_size=1), st.integers(0, 60))
-def test_cuts_match_a_list_of_lengths(runs, size):
+def test_cuts_match_list_of_lengths(runs, size):
     cuts = Cuts(tuple(runs))
     lengths = [length for length, count in runs for _ in range(count)]
     lengths += [lengths[-1]] * 60
@@ -65,7 +65,7 @@ def test_cuts_match_a_list_of_lengths(runs, size):
     assert all(starts[n] <= i < starts[n + 1] for i in range(size) for n in [cuts.cell(i)])
 
 
-def test_lists_and_runs_are_the_same():
+def test_lists_and_runs_build_equal_grids():
     grid, faults = read(kind="inline", chunk_shapes=[[10, 10, 10, 5], [[10, 3], 5], 7, [[4, 2]]])
     assert not faults
     runs = ((10, 3), (5, 1))
@@ -142,6 +142,6 @@ def test_rectilinear_grid_growth_appends_one_chunk():
 
 
 @pytest.mark.parametrize("lengths", [([1, "2"],), ([1.5],), ("ab",), ([],), ([-1],), ([True],)])
-def test_lists_that_users_get_wrong(lengths):
+def test_invalid_user_lists_raise(lengths):
     with pytest.raises(ArgumentError):
         grid_from_lengths(lengths)

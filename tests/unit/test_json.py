@@ -49,18 +49,18 @@ def test_value_that_is_not_json_raises(text, reason):
     assert len(str(caught.value)) < 300
 
 
-def test_many_brackets_that_are_not_deep_are_read():
+def test_many_shallow_brackets_parse():
     value, defects = load("[" + ",".join(["[]"] * 1000) + "]")
     assert len(value) == 1000
     assert defects == []
 
 
-def test_brackets_inside_strings_are_not_levels():
+def test_brackets_inside_strings_do_not_count_as_levels():
     text = json.dumps(["[" * 1000, '\\"[[[', "{" * 1000])
     assert load(text)[0] == json.loads(text)
 
 
-def test_numbers_keep_their_digits_and_their_type():
+def test_numbers_keep_digits_and_type():
     numbers = "18446744073709551615, -9223372036854775808, 1, 1.0, -0.0, 123456789012345678901"
     value, _ = load(f"[{numbers}]")
     assert value == [2**64 - 1, -(2**63), 1, 1.0, -0.0, 123456789012345678901]
@@ -68,14 +68,14 @@ def test_numbers_keep_their_digits_and_their_type():
     assert str(value[4]) == "-0.0"
 
 
-def test_tokens_of_old_writers_are_reported_once_each():
+def test_non_finite_tokens_are_reported_once_each():
     value, defects = load('{"a": NaN, "b": [NaN, -Infinity]}')
     assert np.isnan(value["a"])
     assert value["b"][1] == -np.inf
     assert defects == ["the token NaN is not JSON", "the token -Infinity is not JSON"]
 
 
-def test_tokens_in_a_named_member_are_no_defects():
+def test_tokens_in_named_member_are_not_defects():
     document = b'{"a": {"x": [NaN]}, "b": {"a": {"c": NaN}}, "d": [-Infinity]}'
     value, defects = _json.load(document, what="metadata", tokens_in="a")
     assert np.isnan(value["a"]["x"][0])
@@ -83,7 +83,7 @@ def test_tokens_in_a_named_member_are_no_defects():
     assert _json.load(document, what="metadata", tokens=True)[1] == []
 
 
-def test_a_byte_order_mark_is_reported():
+def test_byte_order_mark_is_defect():
     assert load(b"\xef\xbb\xbf{}") == ({}, ["it starts with a byte order mark"])
 
 
@@ -93,7 +93,7 @@ def test_lone_surrogates_survive():
 
 
 @given(st.binary(max_size=50))
-def test_any_bytes_have_a_defined_outcome(data):
+def test_any_bytes_parse_or_raise_metadata_error(data):
     try:
         load(data)
     except MetadataError as error:
@@ -127,7 +127,7 @@ def test_to_plain_converts_numpy_and_tuples():
     }
 
 
-def test_plain_complains_of_everything_at_once():
+def test_to_plain_reports_all_problems():
     found = []
     value = {"a": 1j, "b": [np.nan, b"x"], 3: 1, "d": 10**5000}
     _json.to_plain(
@@ -139,7 +139,7 @@ def test_plain_complains_of_everything_at_once():
     assert found == ["/a", ("/b/0", "nan"), "/b/1", "", "/d"]
 
 
-def test_plain_stops_at_a_cycle():
+def test_to_plain_of_cycle_stops():
     value = []
     value.append(value)
     found = []

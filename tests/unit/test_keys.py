@@ -28,7 +28,7 @@ from tessarr.format.chunk_key_encoding import DefaultKeys, V2Keys
         ("c", 3, "c"),
     ],
 )
-def test_paths_have_one_form(path, zarr_format, expected):
+def test_paths_have_one_normal_form(path, zarr_format, expected):
     assert node_paths.normalize_path(path, zarr_format) == expected
 
 
@@ -45,14 +45,14 @@ def test_paths_have_one_form(path, zarr_format, expected):
         ("\ud800", None),
     ],
 )
-def test_names_that_are_not_allowed_are_refused(path, zarr_format):
+def test_invalid_names_raise(path, zarr_format):
     with pytest.raises(ArgumentError) as caught:
         node_paths.normalize_path(path, zarr_format)
     assert caught.value.kind == "invalid_path"
 
 
 @given(st.text())
-def test_no_path_leaves_the_root(path):
+def test_no_path_leaves_root(path):
     for zarr_format in (2, 3, None):
         try:
             normal = node_paths.normalize_path(path, zarr_format)
@@ -65,7 +65,7 @@ def test_no_path_leaves_the_root(path):
 
 @pytest.mark.parametrize("encoding", [cls(sep) for cls in (DefaultKeys, V2Keys) for sep in "/."])
 @given(cell=st.lists(st.integers(0, 2**62), max_size=4))
-def test_keys_of_chunks_are_decoded_to_their_cells(encoding, cell):
+def test_chunk_keys_decode_to_cells(encoding, cell):
     key = encoding.encode(cell)
     assert encoding.decode(key, len(cell)) == tuple(cell)
     assert not key.startswith("/")
@@ -74,10 +74,10 @@ def test_keys_of_chunks_are_decoded_to_their_cells(encoding, cell):
 @pytest.mark.parametrize(
     "key", ["c", "c/", "c/0", "c/00/1", "c/-1/0", "c/0/1/2", "c.0.1", "d/0/1", "c/0/x"]
 )
-def test_other_keys_are_no_chunks(key):
+def test_other_keys_decode_to_none(key):
     assert DefaultKeys().decode(key, 2) is None
 
 
-def test_forms_of_rank_0():
+def test_rank_0_keys_match_specification():
     assert DefaultKeys().encode(()) == DefaultKeys(".").encode(()) == "c"
     assert V2Keys().encode(()) == V2Keys("/").encode(()) == "0"

@@ -25,12 +25,12 @@ from tessarr.format import chunk_shape
         ((0, 1000), 4, (1, 1000)),
     ],
 )
-def test_the_guess(shape, item_bytes, expected):
+def test_default_chunk_shape_has_expected_values(shape, item_bytes, expected):
     assert chunk_shape.guess_chunk_shape(shape, item_bytes) == expected
 
 
 @given(st.lists(st.integers(0, 10**12), max_size=5), st.integers(1, 10**6))
-def test_a_guess_is_within_its_limits(shape, item_bytes):
+def test_default_chunk_shape_is_within_limits(shape, item_bytes):
     chunk = chunk_shape.guess_chunk_shape(tuple(shape), item_bytes)
     assert len(chunk) == len(shape)
     assert all(1 <= part <= max(length, 1) for part, length in zip(chunk, shape, strict=True))
@@ -54,21 +54,21 @@ def test_a_guess_is_within_its_limits(shape, item_bytes):
         (True, (20, 30)),
     ],
 )
-def test_forms_of_chunks(chunks, expected):
+def test_chunk_forms_have_expected_lengths(chunks, expected):
     assert chunk_shape.chunk_shape(chunks, (20, 30), 4) == expected
 
 
 @pytest.mark.parametrize("chunks", [0, -2, (0, 1), (1, 2, 3), "10", (1.5, 2), 1.5, ("a",), {}.keys])
-def test_other_chunks_are_refused(chunks):
+def test_invalid_chunks_raise(chunks):
     with pytest.raises(ArgumentError):
         chunk_shape.chunk_shape(chunks, (20, 30), 4)
 
 
-def test_an_axis_of_length_0_has_chunks_of_1():
+def test_empty_axis_has_chunks_of_length_1():
     assert chunk_shape.chunk_shape(-1, (0, 5), 4) == (1, 5)
 
 
 @pytest.mark.parametrize("shape", ["10", (1.5,), -1, (3, -1), None])
-def test_other_shapes_are_refused(shape):
+def test_invalid_shapes_raise(shape):
     with pytest.raises(ArgumentError):
         chunk_shape.normalize_shape(shape)

@@ -36,13 +36,13 @@ def test_block_changes_and_restores() -> None:
     assert current() == Options()
 
 
-def test_block_is_left_by_an_error() -> None:
+def test_options_block_restores_after_error() -> None:
     with pytest.raises(KeyError), options(zarr_format=2):
         raise KeyError
     assert current() == Options()
 
 
-def test_process_and_block() -> None:
+def test_block_overrides_process_options() -> None:
     configure(zarr_format=2)
     with options(zarr_format=3):
         assert current().zarr_format == 3
@@ -78,13 +78,13 @@ def test_block_holds_in_its_thread_only() -> None:
     "changes",
     [{"threads": 0}, {"threads": 1.5}, {"threads": True}, {"zarr_format": 1}, {"durable": "yes"}],
 )
-def test_values_that_are_not_allowed(changes: Any) -> None:
+def test_invalid_option_values_raise(changes: Any) -> None:
     for change in (options, configure):
         with pytest.raises(ArgumentError, match=next(iter(changes))):
             change(**changes)
 
 
-def test_names_that_are_not_known() -> None:
+def test_unknown_option_names_raise() -> None:
     for change in (options, configure):
         with pytest.raises(TypeError, match="thread_count"):
             change(thread_count=3)
@@ -169,7 +169,7 @@ def _counts(*, pinned: bool, before: Callable[[], None] | None = None) -> tuple[
 
 
 @pytest.mark.slow
-def test_threads_none_are_those_of_the_default() -> None:
+def test_threads_none_means_default() -> None:
     """One per processor that the process may use."""
     first, configured = _counts(pinned=False)
     assert first == configured >= 1
@@ -201,7 +201,7 @@ def quota() -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_threads_none_obey_the_quota_of_a_control_group(quota: Path) -> None:
+def test_threads_none_obeys_control_group_quota(quota: Path) -> None:
     """As the default does: a container with one processor gets one thread."""
 
     def enter() -> None:

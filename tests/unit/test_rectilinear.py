@@ -75,7 +75,7 @@ def test_rectilinear_invalid_chunks_raise() -> None:
     assert created(chunks=[[20, 20, 20], [5, 5]], zarr_format=2).chunks == (20, 5)
 
 
-def test_every_shard_is_checked_when_it_is_opened() -> None:
+def test_open_checks_every_shard_shape() -> None:
     """Subchunks have to divide each length that occurs, and not only the longest."""
     stated = document(created(chunks=(5, 2), shards=CHUNKS))
     stated["chunk_grid"]["configuration"]["chunk_shapes"] = [[10, 18, 32], 4]
@@ -130,7 +130,7 @@ def test_growing_adds_one_chunk(sharded: bool) -> None:
 
 @pytest.mark.parametrize("shape", [(60, 9), (45, 10), (30, 10), (29, 3), (1, 1), (0, 10), (0, 0)])
 @pytest.mark.parametrize("sharded", [False, True])
-def test_shrunk_and_grown_again_shows_fill(shape: tuple[int, int], sharded: bool) -> None:
+def test_shrunk_and_regrown_array_reads_fill(shape: tuple[int, int], sharded: bool) -> None:
     a = created(chunks=(5, 2), shards=CHUNKS) if sharded else created()
     expected = np.full((70, 14), -1, "i4")
     expected[:60, :10] = numbers((60, 10))
@@ -147,7 +147,7 @@ def test_shrunk_and_grown_again_shows_fill(shape: tuple[int, int], sharded: bool
     np.testing.assert_array_equal(tessarr.open_array(a.store)[:], expected)
 
 
-def test_an_append_is_a_chunk() -> None:
+def test_append_adds_one_chunk() -> None:
     a = created()
     a[:] = 0
     other = tessarr.open_array(a.store)
@@ -163,7 +163,7 @@ def test_an_append_is_a_chunk() -> None:
     np.testing.assert_array_equal(a[60:, 0], [1, 1, 1, 2, 8, 8])
 
 
-def test_a_failed_append_leaves_the_grid() -> None:
+def test_failed_append_keeps_grid() -> None:
     class Failing(dict[str, bytes]):
         full = False
 
@@ -233,7 +233,7 @@ def test_chunks_of_many_shapes() -> None:
     assert a.nchunks_initialized == 1600
 
 
-def test_a_run_costs_nothing_for_its_chunks() -> None:
+def test_run_memory_does_not_depend_on_chunk_count() -> None:
     """2**40 chunks in one run: neither opening nor reading lists them."""
     stated = document(created(shape=(60,), chunks=[[10, 20, 30]]))
     stated["shape"] = [2**40]
@@ -244,7 +244,7 @@ def test_a_run_costs_nothing_for_its_chunks() -> None:
     assert a[2**39 - 1 : 2**39 + 2].tolist() == [-1, 3, -1]
 
 
-def test_an_empty_axis_has_chunks_to_grow_into() -> None:
+def test_empty_axis_grows_into_listed_chunks() -> None:
     a = tessarr.create_array(None, shape=(0, 3), dtype="i4", chunks=[[2, 5], [3]])
     assert a.chunks == ((), 3)
     assert a.append(numbers((4, 3))) == (4, 3)

@@ -26,19 +26,19 @@ def registry(monkeypatch):
     return Registry("thing", "example.things")
 
 
-def test_entry_points_are_loaded_on_first_use(registry):
+def test_entry_point_loads_on_first_use(registry):
     assert registry.find("good") == 1
     assert registry.find("other") is None
     assert list(registry.names()) == ["bad", "good"]
 
 
-def test_an_entry_point_that_fails_is_named(registry):
+def test_failing_entry_point_error_has_name(registry):
     with pytest.raises(UnsupportedError, match="no such module") as caught:
         registry.find("bad")
     assert caught.value.kind == "missing_package"
     assert caught.value.extension == "bad"
 
 
-def test_a_later_registration_wins(registry):
+def test_later_registration_replaces_earlier(registry):
     registry.add("good", 2)
     assert registry.find("good") == 2

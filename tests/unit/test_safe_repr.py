@@ -38,7 +38,7 @@ def test_safe_repr_short_values_equal_repr(value: object) -> None:
     assert safe_repr(value) == repr(value)
 
 
-def test_nested_lists_are_cut() -> None:
+def test_safe_repr_of_nested_lists_is_truncated() -> None:
     """No depth is too deep."""
     value: Any = {}
     for _ in range(200_000):
@@ -47,21 +47,21 @@ def test_nested_lists_are_cut() -> None:
     assert safe_repr({"a": (value,)}).startswith("{'a': ([[[[")
 
 
-def test_lists_of_themselves_are_cut() -> None:
+def test_safe_repr_of_cyclic_lists_is_truncated() -> None:
     """A list that is in itself has no end."""
     value: list[Any] = [1]
     value.append(value)
     assert safe_repr(value).startswith("[1, [1, [1, ")
 
 
-def test_many_digits_are_counted() -> None:
+def test_safe_repr_of_huge_integer_counts_bits() -> None:
     """Python writes no integer of so many digits."""
     assert safe_repr(10**5000) == "an integer of 16610 bits"
     assert safe_repr([-(10**5000)]) == "[an integer of 16610 bits]"
     assert safe_repr(2**256 - 1) == str(2**256 - 1)
 
 
-def test_long_values_are_cut() -> None:
+def test_safe_repr_of_long_values_is_truncated() -> None:
     """What a message shows has a bound, and no more is looked at."""
     for value in ("x" * 10**6, b"x" * 10**6, [0] * 10**6, np.zeros(1000), {"x" * 10**6: 1}):
         assert len(safe_repr(value)) == 201
@@ -72,7 +72,7 @@ def test_lone_surrogates_are_escaped() -> None:
     assert safe_repr("a\ud800") == r"'a\ud800'"
 
 
-def test_objects_that_cannot_be_shown_are_named() -> None:
+def test_safe_repr_of_failing_repr_names_type() -> None:
     """What an object's own method raises is not what was to be told."""
 
     class Rude:
@@ -82,7 +82,7 @@ def test_objects_that_cannot_be_shown_are_named() -> None:
     assert safe_repr([Rude()]) == "[an object of 'Rude']"
 
 
-def test_cut_reads_no_more_pieces_than_it_shows() -> None:
+def test_truncate_stops_reading_pieces() -> None:
     """Pieces are joined until there are enough letters."""
     pieces = iter(["x"] * 1000)
     assert cut(pieces) == "x" * 200 + "…"

@@ -128,7 +128,9 @@ ALL = {
 
 @pytest.mark.parametrize("transformers", ALL.values(), ids=ALL.keys())
 @pytest.mark.parametrize("shards", [None, (4, 4)])
-def test_an_array_is_as_without(store: Any, transformers: Any, shards: Any) -> None:
+def test_array_with_transformer_equals_array_without(
+    store: Any, transformers: Any, shards: Any
+) -> None:
     """Writing, partial writing, reading, resizing, appending, measuring, opening again."""
     a = tessarr.create_array(
         store,
@@ -193,7 +195,7 @@ def test_transformer_damage_names_the_key() -> None:
     assert "c/0" in " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
 
 
-def test_parts_of_renamed_values_are_read() -> None:
+def test_partial_read_of_renamed_value_works() -> None:
     """Two transformers that change keys alone leave a shard readable in parts."""
     store = CountingStore(MemoryStore())
     a = tessarr.create_array(
@@ -226,7 +228,7 @@ def test_a_failed_append_leaves_nothing() -> None:
     assert a.shape == (2,)
 
 
-def test_threads_lose_no_update() -> None:
+def test_concurrent_threads_lose_no_update() -> None:
     a = tessarr.create_array(
         None, shape=64, dtype="u1", chunks=64, storage_transformers=[Spread(), Summed()]
     )
@@ -246,7 +248,7 @@ class Overwriting(Spread):
         return "zarr.json"
 
 
-def test_the_metadata_are_out_of_reach() -> None:
+def test_transformer_does_not_see_metadata() -> None:
     a = tessarr.create_array(None, shape=3, dtype="u1", storage_transformers=[Overwriting()])
     before = a.store.get("zarr.json")
     with pytest.raises(ArgumentError, match="metadata"):
@@ -261,7 +263,7 @@ def stated(*transformers: Any) -> dict[str, bytes]:
     return {"zarr.json": json.dumps(document).encode()}
 
 
-def test_unknown_transformers() -> None:
+def test_unknown_transformer_raises() -> None:
     with pytest.raises(UnsupportedError, match=r"'x\.cache' is not supported") as caught:
         tessarr.open_array(stated({"name": "x.cache"}))
     assert caught.value.kind == "unsupported_storage_transformer"
@@ -275,7 +277,7 @@ def test_unknown_transformers() -> None:
         )
 
 
-def test_optional_unknown_transformer_is_kept() -> None:
+def test_optional_unknown_transformer_survives() -> None:
     document = {"name": "x.cache", "configuration": {"a": [1]}, "must_understand": False}
     items = stated(document, "tests.spread")
     a = tessarr.open_array(items)

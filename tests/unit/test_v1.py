@@ -63,7 +63,7 @@ EXPECTED[2:4, 2:] = 7
 
 @pytest.mark.covers("V1-STORE-01", "V1-CHUNK-01", "V1-CHUNK-02", "V1-META-03")
 @pytest.mark.parametrize("mode", ["r", "r+", "a"])
-def test_it_is_read_and_not_written(mode: Any) -> None:
+def test_v1_array_is_read_only(mode: Any) -> None:
     """Whole chunks also at the edges, absent ones are fill, other members mean nothing."""
     store = written(more=1, attrs=b'{"a": [1, null]}')
     a = tessarr.open_array(store, mode)
@@ -85,7 +85,7 @@ def test_it_is_read_and_not_written(mode: Any) -> None:
         tessarr.open_group(store, "r")
 
 
-def test_below_a_path() -> None:
+def test_v1_array_below_path_opens() -> None:
     inner = written()
     store = MemoryStore({f"deep/er/{key}": inner.get(key) or b"" for key in inner.list("")})
     np.testing.assert_array_equal(tessarr.open_array(store, "r", path="deep/er")[...], EXPECTED)
@@ -235,7 +235,7 @@ def test_fill_values(dtype: Any, fill: str, stated: Any) -> None:
 
 
 @pytest.mark.covers("V1-ORDER-01", "V1-ORDER-02")
-def test_order_f_by_the_letter_and_as_zarr_python_1_wrote_it() -> None:
+def test_v1_order_f_by_specification_and_by_zarr_python_1() -> None:
     by_letter = written(order="F")
     with pytest.warns(TessarrWarning, match=r"migrate_1to2\(order='C'\)"):
         np.testing.assert_array_equal(tessarr.open_array(by_letter, "r")[...], EXPECTED)
@@ -325,7 +325,7 @@ def test_an_interrupted_migration_loses_nothing_and_is_finished() -> None:
         assert sorted(key for key in items if not key[0].isdigit()) == [".zarray", ".zattrs"]
 
 
-def test_a_new_node_does_not_take_over_its_chunks() -> None:
+def test_new_node_over_v1_array_deletes_chunks() -> None:
     store = written()
     for create in (tessarr.create_array, tessarr.open_array):
         with pytest.raises(ExistsError):
@@ -335,7 +335,7 @@ def test_a_new_node_does_not_take_over_its_chunks() -> None:
     assert not np.any(made[...])
 
 
-def test_newer_formats_go_first() -> None:
+def test_newer_formats_take_precedence_over_v1() -> None:
     """And a broken document is an error, not a reason to look further."""
     store = written()
     store.put(".zgroup", b'{"zarr_format": 2}')

@@ -111,12 +111,12 @@ class BitRound(ArrayArrayCodec):
         one, most = bits.dtype.type(1), np.iinfo(bits.dtype)
         for width in range(self.keepbits + 1, most.bits + 1):
             dropped = bits.dtype.type(width - self.keepbits)
-            which = bits >> bits.dtype.type(width - 1) == one
-            some = bits[which]
+            selected = bits >> bits.dtype.type(width - 1) == one
+            some = bits[selected]
             half = (one << (dropped - one)) - one + (some >> dropped & one)
             # A number whose rounding needs one more bit than the type has is rounded down.
             some = np.where(some > most.max - half, bits.dtype.type(most.max), some + half)
-            result[which] = some >> dropped << dropped
+            result[selected] = some >> dropped << dropped
         return result
 
 

@@ -112,8 +112,8 @@ class Blosc(NativeCodec):
         typesize: int | None = None
         value = members.get("typesize")
         if value is None or (is_integer(value) and value == 0):
-            what = f"{describe(value)}, taken for the size of the elements"
-            members.problems.tolerate(members.at("typesize"), what)
+            message = f"{describe(value)}, taken for the size of the elements"
+            members.problems.tolerate(members.at("typesize"), message)
         elif value is not ABSENT or shuffle != "noshuffle":
             typesize = members.integer("typesize", 1, _MAX_TYPESIZE)
             if typesize is None:
@@ -130,8 +130,8 @@ class Blosc(NativeCodec):
         value = members.get("shuffle")
         if isinstance(value, str) and value.lower() in _SHUFFLES_OF_GDAL:
             shuffle: int | None = _SHUFFLES_OF_GDAL[value.lower()]
-            what = f"the text {describe(value)}, taken for {shuffle}"
-            members.problems.tolerate(members.at("shuffle"), what)
+            message = f"the text {describe(value)}, taken for {shuffle}"
+            members.problems.tolerate(members.at("shuffle"), message)
         else:
             shuffle = members.integer("shuffle", AUTOSHUFFLE, BITSHUFFLE, default.shuffle)
         blocksize = members.integer("blocksize", 0, _MAX_BLOCK_BYTES, default.blocksize)

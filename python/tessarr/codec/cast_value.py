@@ -139,8 +139,8 @@ class CastValue(ArrayArrayCodec):
             return
         same = (fill == back) | ((fill != fill) & (back != back))  # noqa: PLR0124 - NaN
         if not same.all():
-            what = f"the fill value {fill[0]} comes back as {back[0]}"
-            problems.add(loc, what, "mismatch")
+            message = f"the fill value {fill[0]} comes back as {back[0]}"
+            problems.add(loc, message, "mismatch")
 
     def encoded(self, spec: ArraySpec) -> ArraySpec:
         fill = spec.fill
@@ -172,9 +172,9 @@ class CastValue(ArrayArrayCodec):
             return cast(array, target, self.rounding, outside)
         result, rest = np.empty(array.shape, target), np.ones(array.shape, bool)
         for key, value in pairs:  # the first of equal keys counts
-            which = rest & (array != array if key != key else array == key)  # noqa: PLR0124
-            result[which] = value
-            rest &= ~which
+            selected = rest & (array != array if key != key else array == key)  # noqa: PLR0124
+            result[selected] = value
+            rest &= ~selected
         result[rest] = cast(array[rest], target, self.rounding, outside)
         return result
 

@@ -88,8 +88,8 @@ class Categorize(ArrayArrayCodec):
             else spec.data_type.elements is None and spec.data_type.numpy.str == self.dtype
         )
         if not fits:
-            what = f"labels of {self.dtype} for elements of {spec.data_type.name}"
-            problems.add(loc, what, "mismatch")
+            message = f"labels of {self.dtype} for elements of {spec.data_type.name}"
+            problems.add(loc, message, "mismatch")
 
     def encoded(self, spec: ArraySpec) -> ArraySpec:
         return ArraySpec(spec.shape, dtypes.to_data_type(np.dtype(self.astype)))

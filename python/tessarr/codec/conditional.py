@@ -96,8 +96,8 @@ class Conditional(BytesBytesCodec):
         codecs = [read_v3(item, pointer(loc, i), problems) for i, item in enumerate(value)]
         for i, codec in enumerate(codecs):
             if codec is not None and not isinstance(codec, BytesBytesCodec):
-                what = f"codec {codec.label!r} is not one from bytes to bytes"
-                problems.add(pointer(loc, i), what, "mismatch")
+                message = f"codec {codec.label!r} is not one from bytes to bytes"
+                problems.add(pointer(loc, i), message, "mismatch")
         if len(problems) > before:
             return None
         try:

@@ -126,8 +126,8 @@ def check_objects(codec: Codec, spec: ArraySpec, loc: str, problems: Problems) -
     """Add a problem if the elements of `spec` are not the objects that `codec` encodes."""
     expected = codec.object_type()
     if spec.data_type != expected:
-        what = f"codec {codec.name!r} takes objects of its own, not {spec.data_type.name}"
-        problems.add(loc, what, "mismatch")
+        message = f"codec {codec.name!r} takes objects of its own, not {spec.data_type.name}"
+        problems.add(loc, message, "mismatch")
 
 
 def to_document(array: np.ndarray[Any, Any]) -> list[Any]:
@@ -183,8 +183,8 @@ class ElementsCodec(ArrayBytesCodec):
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
         expected = self.object_type()
         if spec.data_type.elements != expected.elements:
-            what = f"codec {self.name!r} takes {expected.name}, not {spec.data_type.name}"
-            problems.add(loc, what, "mismatch")
+            message = f"codec {self.name!r} takes {expected.name}, not {spec.data_type.name}"
+            problems.add(loc, message, "mismatch")
 
     def engine_array(self, spec: ArraySpec, zarr_format: ZarrFormat) -> dict[str, object] | None:
         return {"kind": "vlen", "is_text": spec.data_type.elements == "text", "unit_bytes": 1}

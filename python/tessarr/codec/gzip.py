@@ -55,8 +55,8 @@ class GZip(NativeCodec):
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> GZip:
         # Format 3 cannot state the default.
-        stated = zarr_format == 2 or bool(self.spelling)
-        return self if stated else replace(self, level=self._level())
+        is_valid = zarr_format == 2 or bool(self.spelling)
+        return self if is_valid else replace(self, level=self._level())
 
     def engine(self) -> dict[str, object]:
         return {"name": "gzip", "level": self._level()}

@@ -69,8 +69,8 @@ class ItemFilter(ArrayArrayCodec):
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
         decoded, _ = self.types(spec.data_type.numpy)
         if spec.size_bytes % decoded.itemsize:
-            what = f"chunks of {spec.size_bytes} bytes are not whole items of {decoded}"
-            problems.add(loc, what, "mismatch")
+            message = f"chunks of {spec.size_bytes} bytes are not whole items of {decoded}"
+            problems.add(loc, message, "mismatch")
 
     def encoded(self, spec: ArraySpec) -> ArraySpec:
         decoded, encoded = self.types(spec.data_type.numpy)

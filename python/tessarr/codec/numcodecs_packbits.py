@@ -38,8 +38,8 @@ class PackBitsV2(ArrayArrayCodec):
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
         if spec.data_type.item_bytes != 1:
-            what = f"{spec.data_type.name} is not bool, of which bits are made"
-            problems.add(loc, what, "mismatch")
+            message = f"{spec.data_type.name} is not bool, of which bits are made"
+            problems.add(loc, message, "mismatch")
 
     def encoded(self, spec: ArraySpec) -> ArraySpec:
         shape = (1 + -(-spec.size_bytes // 8),)

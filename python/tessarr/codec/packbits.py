@@ -77,8 +77,8 @@ class PackBits(ArrayBytesCodec):
         for name in ("first_bit", "last_bit"):
             bit = getattr(self, name)
             if bit is not None and bit >= bits:
-                what = f"{spec.data_type.name} has {bits} bits, the last one being {bits - 1}"
-                problems.add(f"{loc}/{name}", what, "mismatch")
+                message = f"{spec.data_type.name} has {bits} bits, the last one being {bits - 1}"
+                problems.add(f"{loc}/{name}", message, "mismatch")
 
     def encoded_bytes(self, spec: ArraySpec) -> int:
         bits = (

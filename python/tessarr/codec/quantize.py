@@ -54,8 +54,8 @@ class Quantize(TypedFilter):
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
         if self.types(spec.data_type.numpy)[0].kind != "f":
-            what = f"{spec.data_type.name} is no type of floating-point numbers"
-            problems.add(loc, what, "mismatch")
+            message = f"{spec.data_type.name} is no type of floating-point numbers"
+            problems.add(loc, message, "mismatch")
         super(Quantize, self).check(spec, loc, problems)
 
     def encode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -81,8 +81,8 @@ class Reshape(ArrayArrayCodec):
         shape_loc, shape = f"{loc}/shape", spec.shape
         for position, length in enumerate(self.shape):
             if isinstance(length, tuple) and length and length[-1] >= len(shape):
-                what = f"there is no axis {length[-1]} in chunks of {len(shape)} dimensions"
-                problems.add(pointer(shape_loc, position), what, "mismatch")
+                message = f"there is no axis {length[-1]} in chunks of {len(shape)} dimensions"
+                problems.add(pointer(shape_loc, position), message, "mismatch")
                 return
         encoded = self._find_encoded_shape(shape)
         if encoded is None or math.prod(encoded) != math.prod(shape):
@@ -94,8 +94,8 @@ class Reshape(ArrayArrayCodec):
             first, last = axes[0], axes[-1]
             fits = math.prod(encoded[:position]) == math.prod(shape[:first])
             if not fits or math.prod(encoded[position + 1 :]) != math.prod(shape[last + 1 :]):
-                what = f"the axes {list(axes)} of chunks of shape {shape} are not at this place"
-                problems.add(pointer(shape_loc, position), what, "mismatch")
+                message = f"the axes {list(axes)} of chunks of shape {shape} are not at this place"
+                problems.add(pointer(shape_loc, position), message, "mismatch")
 
     def encoded(self, spec: ArraySpec) -> ArraySpec:
         return replace(spec, shape=self._encoded_shape(spec.shape))

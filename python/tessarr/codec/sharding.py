@@ -117,13 +117,15 @@ class ShardingIndexed(ArrayBytesCodec):
         shard = spec.shape
         shape_loc = f"{loc}/chunk_shape"
         if len(self.chunk_shape) != len(shard):
-            what = f"{len(self.chunk_shape)} subchunk lengths for shards of {len(shard)} dimensions"
-            problems.add(shape_loc, what, "mismatch")
+            message = (
+                f"{len(self.chunk_shape)} subchunk lengths for shards of {len(shard)} dimensions"
+            )
+            problems.add(shape_loc, message, "mismatch")
             return
         for axis, (length, part) in enumerate(zip(shard, self.chunk_shape, strict=True)):
             if length % part:
-                what = f"{part} does not divide {length}, the length of the shard"
-                problems.add(f"{shape_loc}/{axis}", what, "mismatch")
+                message = f"{part} does not divide {length}, the length of the shard"
+                problems.add(f"{shape_loc}/{axis}", message, "mismatch")
                 return
         index = self._index_spec(shard)
         count = index.size_bytes // (2 * index.data_type.item_bytes)

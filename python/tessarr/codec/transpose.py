@@ -69,8 +69,8 @@ class Transpose(ArrayArrayCodec):
             )
             return None
         if not _is_permutation(order):
-            what = f"{describe(order)} is not a permutation of 0 to {len(order) - 1}"
-            members.problems.add(members.at("order"), what)
+            message = f"{describe(order)} is not a permutation of 0 to {len(order) - 1}"
+            members.problems.add(members.at("order"), message)
             return None
         return cls(tuple(order))
 
@@ -79,8 +79,8 @@ class Transpose(ArrayArrayCodec):
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
         if not isinstance(self.order, str) and len(self.order) != len(spec.shape):
-            what = f"{len(self.order)} axes for chunks of {len(spec.shape)} dimensions"
-            problems.add(f"{loc}/order", what, "mismatch")
+            message = f"{len(self.order)} axes for chunks of {len(spec.shape)} dimensions"
+            problems.add(f"{loc}/order", message, "mismatch")
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Transpose:
         return Transpose(self.axes(len(spec.shape)))

@@ -48,8 +48,8 @@ class VLenArray(ElementsCodec):
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
         if spec.data_type != self.object_type():
-            what = f"codec {self.name!r} makes arrays of {self.dtype}, not {spec.data_type.name}"
-            problems.add(loc, what, "mismatch")
+            message = f"codec {self.name!r} makes arrays of {self.dtype}, not {spec.data_type.name}"
+            problems.add(loc, message, "mismatch")
 
     def engine_array(self, spec: ArraySpec, zarr_format: ZarrFormat) -> dict[str, object]:
         unit_bytes = np.dtype(self.dtype).itemsize

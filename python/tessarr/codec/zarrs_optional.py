@@ -82,8 +82,8 @@ class ZarrsOptional(ArrayBytesCodec):
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
         if not isinstance(spec.data_type, Optional):
-            what = f"elements of {spec.data_type.name} are never missing"
-            problems.add(loc, what, "mismatch")
+            message = f"elements of {spec.data_type.name} are never missing"
+            problems.add(loc, message, "mismatch")
             return
         mask, values = _mask_and_value_specs(spec.data_type, spec.shape, 1)
         self.mask_codecs.check(mask, f"{loc}/mask_codecs", problems)

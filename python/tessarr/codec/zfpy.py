@@ -82,8 +82,8 @@ class ZFPY(ArrayBytesCodec):
         if spec.data_type.numpy.str[1:] not in TYPES:
             problems.add(loc, f"zfp has no data type {spec.data_type.name}", "mismatch")
         if len(spec.shape) > MAX_AXES:
-            what = f"zfp takes at most 4 axes, chunks have {len(spec.shape)}"
-            problems.add(loc, what, "mismatch")
+            message = f"zfp takes at most 4 axes, chunks have {len(spec.shape)}"
+            problems.add(loc, message, "mismatch")
 
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
         chosen = _MODES[self.mode]

@@ -275,8 +275,10 @@ def _warn_of_loss(value: Any, dtype: np.dtype[Any]) -> Any:
         check_elements(set(map(type, values.flat)), dtype)
     elif kind == "c" and target_kind in "iuf":
         if np.imag(values).any():
-            what = f"the imaginary parts of complex numbers are not stored in an array of {dtype}"
-            warn_user(what, np.exceptions.ComplexWarning)
+            message = (
+                f"the imaginary parts of complex numbers are not stored in an array of {dtype}"
+            )
+            warn_user(message, np.exceptions.ComplexWarning)
         return _warn_of_loss(np.real(value), dtype)
     elif kind in "mM" and target_kind in "biufc":
         loss = _describe_time_loss(values, dtype)

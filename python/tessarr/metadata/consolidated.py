@@ -290,8 +290,8 @@ def _to_documents(meta: ArrayMeta | GroupMeta) -> Documents:
 def _report_ignored(entries: list[str], kind: str, problems: Problems) -> None:
     if entries:
         others = f", nor are {len(entries) - 1} more" if len(entries) > 1 else ""
-        what = f"{describe(entries[0])} is no {kind}{others}: left out"
-        problems.tolerate("/metadata", what)
+        message = f"{describe(entries[0])} is no {kind}{others}: left out"
+        problems.tolerate("/metadata", message)
 
 
 def _is_path(path: str, zarr_format: ZarrFormat) -> bool:
@@ -313,8 +313,8 @@ def _read_entries_v3(value: Any, loc: str, problems: Problems) -> dict[str, Any]
     if entries is ABSENT or len(problems):
         return {}
     if not isinstance(entries, dict):
-        what = f"{describe(entries)} is not an object"
-        problems.add(members.at("metadata"), what, "wrong_type")
+        message = f"{describe(entries)} is not an object"
+        problems.add(members.at("metadata"), message, "wrong_type")
         return {}
     all_entries = dict(entries)
     for path, document in entries.items():

@@ -66,9 +66,9 @@ class Conversion:
             return {v3.DOCUMENT: v3.dump(self.meta)}
         return v2.dump(self.meta)
 
-    def add_problem(self, loc: str, what: str) -> None:
+    def add_problem(self, loc: str, message: str) -> None:
         """Add a problem for metadata without an equivalent."""
-        self.problems.add(loc, what, _KIND)
+        self.problems.add(loc, message, _KIND)
 
 
 def convert_metadata(meta: ArrayMeta | GroupMeta, path: str, to: ZarrFormat) -> Conversion:
@@ -130,8 +130,8 @@ def _report_extra(meta: ArrayMeta | GroupMeta, conversion: Conversion) -> None:
         if isinstance(transformer, IgnoredTransformer):
             conversion.notes.append("a storage transformer that need not be understood is left out")
         else:
-            what = f"format 2 has no storage transformer {transformer.name!r}"
-            conversion.add_problem(pointer("/storage_transformers", i), what)
+            message = f"format 2 has no storage transformer {transformer.name!r}"
+            conversion.add_problem(pointer("/storage_transformers", i), message)
 
 
 def _check_result(conversion: Conversion, path: str) -> None:

@@ -169,15 +169,15 @@ def _translate_compressor(name: Any, options: Any, problems: Problems) -> JSONOb
         level = 1 if options is None else options
         level = read_text(level, "integer", "/compression_opts", problems)
         if not is_integer(level) or not low <= level <= high:
-            what = f"{describe(options)} is not a level of {low} to {high}"
-            problems.add("/compression_opts", what)
+            message = f"{describe(options)} is not a level of {low} to {high}"
+            problems.add("/compression_opts", message)
             return None
         # "gzip" is an alias for zlib.
         return {"id": "bz2" if name == "bz2" else "zlib", "level": level}
     if name in {"blosc", "lzma"}:
         if not isinstance(options, dict | None):
-            what = f"{describe(options)} is not an object"
-            problems.add("/compression_opts", what, "wrong_type")
+            message = f"{describe(options)} is not an object"
+            problems.add("/compression_opts", message, "wrong_type")
             return None
         return {**(options or {}), "id": name}
     if isinstance(name, str):

@@ -196,8 +196,8 @@ def _parse_group(members: Members) -> GroupMeta:
     attributes = _parse_attributes(members)
     consolidated = members.get("consolidated_metadata", None)
     if consolidated is not None and not isinstance(consolidated, dict):
-        what = f"{describe(consolidated)} is not an object"
-        members.problems.add("/consolidated_metadata", what, "wrong_type")
+        message = f"{describe(consolidated)} is not an object"
+        members.problems.add("/consolidated_metadata", message, "wrong_type")
     return GroupMeta(3, attributes, _parse_extra(members), consolidated)
 
 
@@ -258,8 +258,8 @@ def _parse_attributes(members: Members) -> JSONObject:
     attributes = members.get("attributes", {})
     if isinstance(attributes, dict):
         return attributes
-    what = f"{describe(attributes)} is not an object"
-    members.problems.add("/attributes", what, "wrong_type")
+    message = f"{describe(attributes)} is not an object"
+    members.problems.add("/attributes", message, "wrong_type")
     return {}
 
 
@@ -308,8 +308,8 @@ def _parse_dimension_names(members: Members, shape: Shape | None) -> tuple[str |
         if name is not None and not isinstance(name, str):
             problems.add(pointer(loc, i), f"{describe(name)} is not a string or null", "wrong_type")
     if shape is not None and len(names) != len(shape):
-        what = f"{len(names)} names for an array of {len(shape)} dimensions"
-        problems.add(loc, what, "mismatch")
+        message = f"{len(names)} names for an array of {len(shape)} dimensions"
+        problems.add(loc, message, "mismatch")
     return tuple(names)
 
 
@@ -322,8 +322,8 @@ def _parse_extra(members: Members) -> JSONObject:
         if isinstance(value, dict) and value.get("must_understand") is False:
             extra[name] = value
         else:
-            what = f'unknown member {name!r} without "must_understand": false'
-            members.problems.add(members.at(name), what, "unknown_member")
+            message = f'unknown member {name!r} without "must_understand": false'
+            members.problems.add(members.at(name), message, "unknown_member")
     return extra
 
 
