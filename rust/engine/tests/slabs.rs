@@ -126,7 +126,7 @@ impl Store for SlowStore {
 
 #[test]
 fn interrupt_is_checked_between_slabs() {
-    let (folder, files, array) = stored("asked");
+    let (folder, files, array) = stored("interrupted");
     let reads = Arc::new(AtomicUsize::new(0));
     let store = SlowStore { files, reads: reads.clone() };
     let operation = Operation { interrupt: Some(&|| true), ..Operation::new(&array, &store, "") };

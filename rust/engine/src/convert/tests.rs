@@ -10,7 +10,7 @@ fn converted<S: Copy + Default, T: Copy + Default>(
     step: usize,
 ) -> Vec<T> {
     let mut source = vec![S::default(); items.len() * step];
-    source.iter_mut().step_by(step).zip(items).for_each(|(place, &item)| *place = item);
+    source.iter_mut().step_by(step).zip(items).for_each(|(slot, &item)| *slot = item);
     let mut target = vec![T::default(); items.len() * step];
     let bytes = |size: usize| (step * size) as isize;
     let (src, dst) = (bytes(size_of::<S>()), bytes(size_of::<T>()));

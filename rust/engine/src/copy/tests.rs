@@ -8,16 +8,18 @@ use super::*;
 
 /// Every (source, destination) offset of the nest, in C order.
 fn steps(axes: &[Axis<'_>]) -> Vec<(isize, isize)> {
-    let mut places = vec![(0, 0)];
+    let mut offset_pairs = vec![(0, 0)];
     for axis in axes {
         let offsets: Vec<(isize, isize)> = match *axis {
             Axis::Strided { count, src, dst } => (0..count as isize).map(|i| (i * src, i * dst)).collect(),
             Axis::List { offsets } => offsets.to_vec(),
         };
-        places =
-            places.iter().flat_map(|&(s, d)| offsets.iter().map(move |&(ds, dd)| (s + ds, d + dd))).collect();
+        offset_pairs = offset_pairs
+            .iter()
+            .flat_map(|&(s, d)| offsets.iter().map(move |&(ds, dd)| (s + ds, d + dd)))
+            .collect();
     }
-    places
+    offset_pairs
 }
 
 /// Buffers just large enough for the nest, and the position of offset 0 in each.
@@ -29,10 +31,10 @@ struct Buffers {
 }
 
 fn buffers(axes: &[Axis<'_>], bytes: usize) -> Buffers {
-    let places = steps(axes);
+    let offset_pairs = steps(axes);
     let extent = |pick: fn(&(isize, isize)) -> isize| {
-        let low = places.iter().map(pick).min().unwrap_or(0).min(0);
-        let high = places.iter().map(pick).max().unwrap_or(0).max(0);
+        let low = offset_pairs.iter().map(pick).min().unwrap_or(0).min(0);
+        let high = offset_pairs.iter().map(pick).max().unwrap_or(0).max(0);
         (low.unsigned_abs(), high as usize + low.unsigned_abs() + bytes)
     };
     let ((src_base, src_len), (dst_base, dst_len)) = (extent(|p| p.0), extent(|p| p.1));

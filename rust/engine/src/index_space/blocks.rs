@@ -82,12 +82,13 @@ impl Blocks {
                     let mut positions_along = all.clone();
                     positions_along.sort_unstable();
                     positions_along.dedup();
-                    let places = all
+                    let numbers = all
                         .iter()
                         .map(|position| positions_along.partition_point(|known| known < position) as i64);
-                    let places = IndexArray::new(places.collect(), &listed.indices.shape());
-                    let places = places.ok_or_else(|| selection_error("an index list of another length"))?;
-                    let mut order_map = OutputMap::from_index_array(places, 0, 1, WHOLE);
+                    let numbers = IndexArray::new(numbers.collect(), &listed.indices.shape());
+                    let numbers =
+                        numbers.ok_or_else(|| selection_error("an index list of another length"))?;
+                    let mut order_map = OutputMap::from_index_array(numbers, 0, 1, WHOLE);
                     order_map.simplify(&view.dims)?;
                     (Positions::Listed(positions_along), order_map)
                 }
@@ -122,8 +123,8 @@ impl Blocks {
         let mut part = IndexTransform { dims: PerDimension::new(), maps: PerDimension::new() };
         let mut axis_blocks = Vec::with_capacity(rank);
         for (k, positions) in sources.positions.iter().enumerate() {
-            let places = if k == 0 { rows.clone() } else { 0..positions.count() };
-            let range = self.range_along(k, positions, places)?;
+            let numbers = if k == 0 { rows.clone() } else { 0..positions.count() };
+            let range = self.range_along(k, positions, numbers)?;
             part.dims.push(Dim::new(0, range.size));
             part.maps.push(match range.items {
                 None => OutputMap::from_dimension(k, range.first, 1),
@@ -140,9 +141,9 @@ impl Blocks {
         Ok((self.base.compose_resolving(&part)?, axis_blocks))
     }
 
-    fn range_along(&self, k: usize, positions: &Positions, places: Range<usize>) -> Result<BlockRange> {
-        let count = places.len();
-        let (Some(first), Some(last)) = (places.clone().next(), places.clone().next_back()) else {
+    fn range_along(&self, k: usize, positions: &Positions, numbers: Range<usize>) -> Result<BlockRange> {
+        let count = numbers.len();
+        let (Some(first), Some(last)) = (numbers.clone().next(), numbers.clone().next_back()) else {
             return Err(selection_error("no positions"));
         };
         let (begin, end) =
@@ -153,7 +154,7 @@ impl Blocks {
         let omitted = (count as i64 - 2).max(0).saturating_mul(self.factors[k]);
         let size = if count == 1 { total } else { (begin.1 - begin.0) + omitted + (end.1 - end.0) };
         let items = (size != total).then(|| {
-            places.flat_map(|index| {
+            numbers.flat_map(|index| {
                 let (low, high) = self.base_interval(k, positions.number(index));
                 low..high
             })

@@ -60,20 +60,23 @@ impl IndexArray {
         // Branch-free, because branches would be mispredicted: every position is written, and the
         // next one overwrites it where the mask is false.
         let count = mask.iter().filter(|&&is_set| is_set).count();
-        let mut places = vec![0; count + 1];
+        let mut item_indices = vec![0; count + 1];
         let mut count_set = 0;
-        for (place, &is_set) in mask.iter().enumerate() {
-            places[count_set] = place as i64;
+        for (item_index, &is_set) in mask.iter().enumerate() {
+            item_indices[count_set] = item_index as i64;
             count_set += usize::from(is_set);
         }
-        places.truncate(count);
+        item_indices.truncate(count);
         if let [_] = shape {
-            return IndexArray::new(places, &[count]).map(|list| vec![list]);
+            return IndexArray::new(item_indices, &[count]).map(|list| vec![list]);
         }
         let mut lists = Vec::with_capacity(shape.len());
         for &len in shape.iter().rev() {
-            lists.push(IndexArray::new(places.iter().map(|place| place % len as i64).collect(), &[count])?);
-            places.iter_mut().for_each(|place| *place /= len as i64);
+            lists.push(IndexArray::new(
+                item_indices.iter().map(|item_index| item_index % len as i64).collect(),
+                &[count],
+            )?);
+            item_indices.iter_mut().for_each(|item_index| *item_index /= len as i64);
         }
         lists.reverse();
         Some(lists)
@@ -151,12 +154,13 @@ impl IndexArray {
         items
     }
 
-    /// The same items in an array of `rank` axes, with the axes at `places` and others of length 1.
-    pub(super) fn with_axes_at(&self, places: &[usize], rank: usize) -> IndexArray {
+    /// The same items in an array of `rank` axes, with the axes at `positions` and others of length
+    /// 1.
+    pub(super) fn with_axes_at(&self, positions: &[usize], rank: usize) -> IndexArray {
         let mut axes: PerDimension<Axis> = (0..rank).map(|_| UNIT_AXIS).collect();
-        // A broadcast array may have fewer axes than places: they match from the end.
-        for (&place, axis) in places.iter().rev().zip(self.axes.iter().rev()) {
-            axes[place] = *axis;
+        // A broadcast array may have fewer axes than `positions`: they match from the end.
+        for (&position, axis) in positions.iter().rev().zip(self.axes.iter().rev()) {
+            axes[position] = *axis;
         }
         IndexArray { items: self.items.clone(), start: self.start, axes }
     }
@@ -184,7 +188,7 @@ impl IndexArray {
         for (k, indexing) in axes_indexing {
             let stride = self.axes[*k].stride;
             match indexing {
-                AxisIndexing::Position(place) => start += *place as isize * stride,
+                AxisIndexing::Position(item_index) => start += *item_index as isize * stride,
                 AxisIndexing::Strided { to, first, step, count } => {
                     start += *first as isize * stride;
                     // Two axes along one of the result are a diagonal: both strides add up.
@@ -229,21 +233,21 @@ impl IndexArray {
             }
         } else {
             // The positions of all items: strided axes first, then the contribution of each list.
-            let mut places = Vec::with_capacity(shape.iter().product());
+            let mut item_indices = Vec::with_capacity(shape.iter().product());
             for_each_row(&reordered(axes), 0, &mut |position, stride, count| {
-                places.extend((0..count as isize).map(|step| start + position + step * stride));
+                item_indices.extend((0..count as isize).map(|step| start + position + step * stride));
             });
             for list in lists {
-                let mut place = places.iter_mut();
+                let mut item_index = item_indices.iter_mut();
                 let by = list.by as i64;
                 let (offset, by) = (list.offset.wrapping_mul(by), list.stride.wrapping_mul(by));
                 list.indices.for_each(&reordered(&list.indices.axes), |index| {
-                    if let Some(place) = place.next() {
-                        *place += offset.wrapping_add(by.wrapping_mul(index)) as isize;
+                    if let Some(item_index) = item_index.next() {
+                        *item_index += offset.wrapping_add(by.wrapping_mul(index)) as isize;
                     }
                 });
             }
-            items.extend(places.into_iter().map(|place: isize| self.items[place as usize]));
+            items.extend(item_indices.into_iter().map(|item_index: isize| self.items[item_index as usize]));
         }
         self.with_axis_order(items, &shape, &order)
     }
@@ -324,8 +328,8 @@ pub(super) fn for_each_row(axes: &[Axis], start: isize, row: &mut impl FnMut(isi
             if first == last {
                 return row(start, axes[last].stride, axes[last].len);
             }
-            for place in 0..axes[first].len as isize {
-                for_each_row(&axes[first + 1..=last], start + place * axes[first].stride, row);
+            for item_index in 0..axes[first].len as isize {
+                for_each_row(&axes[first + 1..=last], start + item_index * axes[first].stride, row);
             }
         }
     }

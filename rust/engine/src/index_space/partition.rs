@@ -292,8 +292,8 @@ impl Partitioner {
         let dim = |k: usize| Dim::new(region.bounds[k].0, region.bounds[k].1);
         let Some(points) = &region.points else {
             let dims: PerDimension<Dim> = (0..region.bounds.len()).map(dim).collect();
-            let places = (0..dims.len()).map(|k| OutputMap::from_dimension(k, -origin(k), 1));
-            let target = IndexTransform { maps: places.collect(), dims: dims.clone() };
+            let position_maps = (0..dims.len()).map(|k| OutputMap::from_dimension(k, -origin(k), 1));
+            let target = IndexTransform { maps: position_maps.collect(), dims: dims.clone() };
             return Ok(ViewPart { view: IndexTransform { dims, maps: self.view.maps.clone() }, target });
         };
         let mut dims = PerDimension::from_iter([Dim::new(0, points.len() as i64)]);
@@ -318,17 +318,17 @@ impl Partitioner {
                 (None, _) => map.clone(),
             });
         }
-        let mut places: PerDimension<OutputMap> =
+        let mut position_maps: PerDimension<OutputMap> =
             (0..self.view.dims.len()).map(|k| OutputMap::from_dimension(number(k), -origin(k), 1)).collect();
         let mut step = 1;
         for &k in self.joint.iter().rev() {
             let size = self.view.dims[k].size() as u32;
-            places[k] = listed(points.iter().map(|point| i64::from(point / step % size)).collect())?;
+            position_maps[k] = listed(points.iter().map(|point| i64::from(point / step % size)).collect())?;
             step *= size;
         }
         Ok(ViewPart {
             view: IndexTransform { dims: dims.clone(), maps },
-            target: IndexTransform { dims, maps: places },
+            target: IndexTransform { dims, maps: position_maps },
         })
     }
 }

@@ -133,8 +133,8 @@ impl IndexTransform {
             }
             axes.push(self.independent_axis(map));
             let dim = (dims_of[map_number] != 0).then(|| dims_of[map_number].trailing_zeros() as usize);
-            let place = dim.and_then(|k| order[joint.len()..].iter().position(|&map_dims| map_dims == k));
-            out_axes.push(place.map(|place| place + usize::from(!joint.is_empty())));
+            let out_axis = dim.and_then(|k| order[joint.len()..].iter().position(|&map_dims| map_dims == k));
+            out_axes.push(out_axis.map(|out_axis| out_axis + usize::from(!joint.is_empty())));
         }
         let is_in_order = order.len() == size.len() && order.is_sorted();
         Ok(EngineSelection { axes, out_axes, shape: size, buffer, order: (!is_in_order).then_some(order) })

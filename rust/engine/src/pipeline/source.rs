@@ -24,7 +24,7 @@ pub struct Source<'a> {
     has_no_cached_chunks: bool,
 }
 
-/// The place in a cache for the chunk that a level decodes from some bytes.
+/// The slot in a cache for the chunk that a level decodes from some bytes.
 #[derive(Clone, Copy)]
 pub struct DecodedSlot<'a> {
     cache: &'a dyn DecodedCache,
@@ -157,7 +157,7 @@ impl<'a> Source<'a> {
         Source { has_no_cached_chunks: true, ..self }
     }
 
-    /// The place for the chunk that `level` decodes from all of it, if the cache has room.
+    /// The slot for the chunk that `level` decodes from all of it, if the cache has room.
     /// Uncompressed chunks in memory need none.
     pub fn decoded_slot(&self, level: &Level) -> Option<DecodedSlot<'a>> {
         let (cache, offset) = self.decoded_slot.filter(|_| !(self.is_value_memory && level.is_raw()))?;

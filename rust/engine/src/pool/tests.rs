@@ -244,7 +244,7 @@ fn waiting_caller_checks_for_interrupts() {
 /// A quick job never checks for interrupts.
 #[test]
 fn quick_job_does_not_check_for_interrupts() {
-    parallel_for(2, 1, Some(&|| panic!("asked")), &|_| Ok(())).unwrap();
+    parallel_for(2, 1, Some(&|| panic!("the interrupt check was called")), &|_| Ok(())).unwrap();
 }
 
 /// All spawned operations run, in order with one worker, and survive a panic.

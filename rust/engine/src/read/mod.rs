@@ -267,7 +267,7 @@ fn is_cacheable(level: &Level) -> bool {
     }
 }
 
-/// The place in a cache for the chunk that `level` decodes from `source`, if any.
+/// The slot in a cache for the chunk that `level` decodes from `source`, if any.
 fn decoded_slot<'a>(level: &Level, source: Source<'a>) -> Option<DecodedSlot<'a>> {
     is_cacheable(level).then(|| source.decoded_slot(level)).flatten()
 }

@@ -42,20 +42,23 @@ fn reduced<T: Copy + Default>(
 fn model<T: Copy>(axis_blocks: &[AxisBlocks], items: &[T], make: impl Fn(Vec<T>) -> T) -> Vec<T> {
     let blocks: Vec<usize> = axis_blocks.iter().map(AxisBlocks::blocks).collect();
     let count: usize = blocks.iter().product();
-    let places = |number: usize| {
+    let block_offsets = |number: usize| {
         let mut rest = number;
-        let mut places = vec![0];
+        let mut block_offsets = vec![0];
         let mut stride = 1;
         for (cut, &blocks) in axis_blocks.iter().zip(&blocks).rev() {
             let (begin, length, _) = cut.block(rest % blocks);
             rest /= blocks;
-            let along = (begin..begin + length).flat_map(|at| places.iter().map(move |&p| p + at * stride));
-            places = along.collect();
+            let along =
+                (begin..begin + length).flat_map(|at| block_offsets.iter().map(move |&p| p + at * stride));
+            block_offsets = along.collect();
             stride *= cut.items().unwrap();
         }
-        places
+        block_offsets
     };
-    (0..count).map(|number| make(places(number).into_iter().map(|place| items[place]).collect())).collect()
+    (0..count)
+        .map(|number| make(block_offsets(number).into_iter().map(|item_offset| items[item_offset]).collect()))
+        .collect()
 }
 
 fn cut() -> impl Strategy<Value = AxisBlocks> {
@@ -232,10 +235,10 @@ fn half_floats_round_to_even() {
 fn unsupported_reductions_are_rejected() {
     let axis_blocks = [AxisBlocks::ONE];
     let mut item = [0u8; 16];
-    let place = StridedArray { address: item.as_mut_ptr(), strides: &[0] };
+    let item_offset = StridedArray { address: item.as_mut_ptr(), strides: &[0] };
     for (kind, method) in [("c8", Method::Median), ("c16", Method::Min), ("i3", Method::Mean)] {
         // SAFETY: the buffer has space for any element.
-        assert!(unsafe { reduce(kind, method, &axis_blocks, place, place) }.is_err());
+        assert!(unsafe { reduce(kind, method, &axis_blocks, item_offset, item_offset) }.is_err());
     }
     assert_eq!(Method::from_name("stride"), None);
 }

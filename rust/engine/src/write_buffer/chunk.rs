@@ -206,9 +206,9 @@ impl RawElements {
 /// The handles have valid targets.
 unsafe fn gather_elements(portion: &Portion<'_, '_>, values: &mut [u8]) -> Result<Vec<u8>> {
     let elements_copy = portion.single_copy(Direction::FromCell, |copy| {
-        let places = || offsets(copy.axes).map(|offset| (copy.cell + offset) as usize);
+        let item_offsets = || offsets(copy.axes).map(|offset| (copy.cell + offset) as usize);
         // SAFETY: guaranteed by the caller; the portion lies inside the chunk.
-        Some(unsafe { vlen::gather(values, places) })
+        Some(unsafe { vlen::gather(values, item_offsets) })
     });
     elements_copy.ok_or_else(|| Error::internal("fields of variable-length elements"))?
 }

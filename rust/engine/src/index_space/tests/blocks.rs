@@ -51,13 +51,13 @@ proptest! {
         for position in positions(&view.dims) {
             let (at, block_of) = (indices(&sources.order, &position), indices(&view, &position));
             for (k, &expected) in block_of.iter().enumerate() {
-                let place = at[k] as usize;
+                let block_number = at[k] as usize;
                 let (row, row_blocks) = &parts[at[0] as usize];
-                let of_row = if k == 0 { 0 } else { place };
-                for (part, division, place) in [(&whole, axis_blocks[k], place), (row, row_blocks[k], of_row)] {
+                let of_row = if k == 0 { 0 } else { block_number };
+                for (part, division, block_number) in [(&whole, axis_blocks[k], block_number), (row, row_blocks[k], of_row)] {
                     let (edges, mut inside) = (edges(division), vec![0; part.dims.len()]);
                     prop_assert_eq!(*edges.last().unwrap() as i64, part.dims[k].size());
-                    let items = (edges[place]..edges[place + 1]).map(|item| {
+                    let items = (edges[block_number]..edges[block_number + 1]).map(|item| {
                         inside[k] = item as i64;
                         index(&part.maps[k], &part.dims, &inside)
                     });

@@ -170,11 +170,11 @@ fn indices_outside_an_index_array_are_rejected() {
             maps: [OutputMap::constant(at)].into_iter().collect(),
         };
         assert!(view.compose(act).is_err());
-        let places = IndexArray::new(vec![5, at], &[2]).unwrap();
+        let index_array = IndexArray::new(vec![5, at], &[2]).unwrap();
         let two: PerDimension<Dim> = [Dim::new(0, 2)].into_iter().collect();
         let act = IndexTransform {
             dims: two,
-            maps: [OutputMap::from_index_array(places, 0, 1, WHOLE)].into_iter().collect(),
+            maps: [OutputMap::from_index_array(index_array, 0, 1, WHOLE)].into_iter().collect(),
         };
         assert!(view.compose(act).is_err());
     }

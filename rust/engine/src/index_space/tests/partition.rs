@@ -19,12 +19,12 @@ fn cut() -> impl Strategy<Value = (IndexTransform, Vec<Vec<(i64, i64)>>)> {
 /// Each position of a part: the index in the whole view, and in the base.
 fn part_positions(
     view: &IndexTransform,
-    place: &IndexTransform,
+    offset_of: &IndexTransform,
     whole: &IndexTransform,
 ) -> Vec<(Vec<i64>, Vec<i64>)> {
     let origin = || whole.dims.iter().map(|dim| dim.lower);
     let at = |position: &Vec<i64>| {
-        indices(place, position).iter().zip(origin()).map(|(at, low)| at + low).collect()
+        indices(offset_of, position).iter().zip(origin()).map(|(at, low)| at + low).collect()
     };
     positions(&view.dims).iter().map(|position| (at(position), indices(view, position))).collect()
 }
@@ -110,7 +110,7 @@ proptest! {
         let shape: Vec<usize> = view.dims.iter().map(|dim| dim.size() as usize).collect();
         let mut items = vec![0u8; shape.iter().product()];
         let item = crate::copy::Item { bytes: 1, swap: 0 };
-        let place = |position: &Vec<i64>| -> usize {
+        let offset_of = |position: &Vec<i64>| -> usize {
             indices(&view, position).iter().zip(strides(&sizes)).map(|(at, step)| *at as usize * step as usize).sum()
         };
         let (along, beside) = (strides(&sizes), strides(&shape));
@@ -118,12 +118,12 @@ proptest! {
         let steps = CopySteps::between(&shape, &viewed, &ordered);
         // SAFETY: the steps are those of both arrays.
         unsafe { copy_all(&[(steps, array.as_ptr(), items.as_mut_ptr())], item) }.unwrap();
-        let expected: Vec<u8> = positions(&view.dims).iter().map(|position| array[place(position)]).collect();
+        let expected: Vec<u8> = positions(&view.dims).iter().map(|position| array[offset_of(position)]).collect();
         prop_assert_eq!(&items, &expected);
         let mut written = vec![0u8; array.len()];
         let mut should = written.clone();
         for (at, position) in positions(&view.dims).iter().enumerate() {
-            should[place(position)] = at as u8;
+            should[offset_of(position)] = at as u8;
         }
         let numbered: Vec<u8> = (0..items.len()).map(|at| at as u8).collect();
         let steps = CopySteps::between(&shape, &ordered, &viewed);

@@ -560,7 +560,9 @@ fn cached_through() -> Result<(Arc<dyn Store>, CachedStore, Arc<CountingStore>)>
     let shared = Arc::new(CoalescingStore::new(below.clone()));
     shared.expect("k", None);
     let checked: Arc<dyn Store> = Arc::new(cache(Freshness::Now));
-    let Some(over) = with_coalescing(&checked, &below, &shared) else { return Err(Error::internal("apart")) };
+    let Some(over) = with_coalescing(&checked, &below, &shared) else {
+        return Err(Error::internal("the reads are not coalesced"));
+    };
     Ok((over, cache(Freshness::Always), counting))
 }
 

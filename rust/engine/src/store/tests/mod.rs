@@ -440,7 +440,7 @@ fn named_memory_stores_are_shared() {
 #[test]
 fn coalesced_read_sends_one_request() -> Result<()> {
     let folder = Folder::new();
-    let inner = local_in(&folder, "asked");
+    let inner = local_in(&folder, "coalesced");
     inner.put("k", &[7; 100])?;
     let counting = Arc::new(CountingStore::new(inner));
     let shared = CoalescingStore::new(counting.clone());
