@@ -172,9 +172,9 @@ class Problem:
     kind: str
 
     def __str__(self) -> str:
-        from tessarr._safe_repr import printable
+        from tessarr._safe_repr import to_printable
 
-        return f"{printable(self.loc)}: {self.message}" if self.loc else self.message
+        return f"{to_printable(self.loc)}: {self.message}" if self.loc else self.message
 
 
 class TessarrError(Exception):

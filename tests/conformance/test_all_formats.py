@@ -81,7 +81,7 @@ def test_partial_writes_keep_the_rest(zarr_format, shards):
 
 @pytest.mark.covers("ALL-03")
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_what_shrinking_does_to_stored_chunks(zarr_format):
+def test_array_shrunk_and_regrown_reads_fill_outside(zarr_format):
     """By default nothing comes back; with ``trim=False`` what is in kept chunks does."""
     for trim, after in ((True, [1, 1, 1, 0, 0, 0]), (False, [1, 1, 1, 1, 0, 0])):
         array = tessarr.create_array(
@@ -221,7 +221,7 @@ def test_lone_surrogates_in_attributes_survive():
 @pytest.mark.covers("ALL-09", "V2-COMP-10")
 @pytest.mark.parametrize("stored", [b"", b"\0", b"not what a codec made", bytes(24)])
 @pytest.mark.parametrize("codec", [gzip(), zstd(level=1), blosc(), CRC], ids=lambda c: c["name"])
-def test_only_what_is_absent_is_fill(stored, codec):
+def test_only_absent_chunks_read_as_fill(stored, codec):
     array = open_v3({"c/0/0": stored}, fill_value=5, codecs=[LITTLE, codec])
     assert (array[3:] == 5).all()
     with reading_fails(key="c/0/0"):
@@ -237,7 +237,7 @@ def test_only_what_is_absent_is_fill(stored, codec):
 @pytest.mark.covers("ALL-11")
 @pytest.mark.parametrize("zarr_format", FORMATS)
 @pytest.mark.parametrize(("fill", "bits"), [(0.0, 0x80000000), ("NaN", 0x7FC00001), (-0.0, 0)])
-def test_what_equals_fill_is_decided_bit_by_bit(zarr_format, fill, bits):
+def test_fill_comparison_is_bitwise(zarr_format, fill, bits):
     array = tessarr.create_array(
         None, shape=(4,), chunks=(2,), dtype="f4", fill_value=fill, zarr_format=zarr_format
     )
@@ -250,7 +250,7 @@ def test_what_equals_fill_is_decided_bit_by_bit(zarr_format, fill, bits):
 
 
 @pytest.mark.covers("ALL-08")
-def test_without_any_document_there_is_nothing():
+def test_without_any_document_no_node_exists():
     store = stores.MemoryStore({"c/0/0": b"", ".zattrs": b"{}", "0.0": b""})
     with pytest.raises(tessarr.errors.NotFoundError):
         tessarr.open(store, mode="r")
@@ -269,7 +269,7 @@ def test_without_any_document_there_is_nothing():
         {"shards": (4, 4)},
     ],
 )
-def test_what_a_reader_of_format_2_refuses_is_not_written(settings):
+def test_writer_writes_nothing_that_format_2_readers_refuse(settings):
     store = stores.MemoryStore()
     with pytest.raises((ArgumentError, ValueError)):
         tessarr.create_array(
@@ -293,7 +293,7 @@ def test_documents_are_the_same_bytes_each_time(zarr_format):
 
 
 @pytest.mark.covers("V2-CHUNK-06")
-def test_a_member_that_was_opened_reads_what_is_there_now():
+def test_opened_member_reads_current_document():
     array = open_v2()
     assert not array[...].any()
     array.store.put("0.0", np.arange(6, dtype="<i4").tobytes())

@@ -167,7 +167,7 @@ def test_cast_value_stores_another_type():
 
 @pytest.mark.covers("X-CAST-01")
 @pytest.mark.parametrize("value", [128, -129, np.nan, np.inf])
-def test_what_cannot_be_represented_is_an_error(value):
+def test_unrepresentable_numbers_raise(value):
     array = one([named("cast_value", data_type="int8"), BARE], "float64", 0.0)
     with pytest.raises((ArgumentError, DataError)):
         array[0] = value
@@ -253,7 +253,7 @@ STREAMS = {
 
 @pytest.mark.covers("X-NUMC-01")
 @pytest.mark.parametrize("name", STREAMS)
-def test_codecs_of_numcodecs_store_what_they_do_in_format_2(name):
+def test_numcodecs_codecs_store_same_bytes_as_in_format_2(name):
     configuration, stored = STREAMS[name]
     codec = named(name, **configuration)
     array = one([LITTLE, codec], stored=stored)

@@ -200,7 +200,7 @@ def test_structures_are_packed_in_order(codec, order):
         ),
     ],
 )
-def test_malformed_structures_are_refused_in_place(data_type, loc):
+def test_malformed_structure_problems_have_json_path(data_type, loc):
     with pytest.raises(MetadataError) as caught:
         open_v3(data_type=data_type, fill_value={"x": 0})
     assert loc in {problem.loc for problem in caught.value.problems}

@@ -35,7 +35,7 @@ def one(data_type, chunk, fill, count, codec=BARE):
         ("uint2", [0, 3, 0, 3, 3, 1]),
     ],
 )
-def test_small_integers_take_a_byte_whose_upper_bits_mean_nothing(name, expected):
+def test_small_integers_use_one_byte_and_ignore_upper_bits(name, expected):
     array = one(name, bytes([0x00, 0xF7, 0x08, 0x0F, 0xFF, 0x25]), 1, 6, BARE)
     assert array.dtype == np.dtype(getattr(ml_dtypes, name))
     assert array[...].astype(int).tolist() == expected

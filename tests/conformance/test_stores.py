@@ -140,6 +140,6 @@ def test_no_key_leads_out_of_the_folder(tmp_path, key):
 
 @pytest.mark.covers("V3-FS-08")
 @pytest.mark.parametrize("name", ["a.zarr", "a", "a.zip", "a.n5"])
-def test_the_name_of_the_folder_means_nothing(tmp_path, name):
+def test_folder_name_is_ignored(tmp_path, name):
     tessarr.create_array(tmp_path / name, shape=(2,), data=np.arange(2))
     assert tessarr.open_array(tmp_path / name, mode="r")[...].tolist() == [0, 1]

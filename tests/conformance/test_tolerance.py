@@ -222,7 +222,7 @@ def test_text_of_a_number_out_of_range_is_refused(text: str) -> None:
 
 
 @pytest.mark.covers("V2-META-02", "V2-META-03", "V3-META-03", "V3-META-05", "V3-EXT-06")
-def test_text_in_members_that_say_where_data_are_is_refused() -> None:
+def test_text_in_layout_members_is_refused() -> None:
     """Formats, shapes, chunks and must_understand are exact, as all writers write them."""
     assert list(problems_v2(zarr_format="2")) == ["/zarr_format"]
     assert list(problems_v2(shape=["5", 4])) == ["/shape/0"]

@@ -30,7 +30,7 @@ OPTIONAL = ["compressor", "fill_value", "filters"]
 
 @pytest.mark.covers("V2-META-01")
 @pytest.mark.parametrize("name", [*REQUIRED, "zarr_format"])
-def test_each_member_has_to_be_there(name):
+def test_every_member_is_required(name):
     assert problems_v2(name) == {"": "missing_member"}
 
 
@@ -67,7 +67,7 @@ def test_the_shape_lists_integers(value, loc, kind):
 
 @pytest.mark.covers("V2-META-04")
 @pytest.mark.parametrize("value", [[2], [2, 3, 4], []])
-def test_there_is_a_chunk_length_per_axis(value):
+def test_chunks_have_one_length_per_axis(value):
     assert problems_v2(chunks=value) == {"/chunks": "mismatch"}
 
 
@@ -81,7 +81,7 @@ def test_chunk_lengths_are_integers(value, loc):
 
 
 @pytest.mark.covers("V2-META-05")
-def test_a_chunk_length_of_0_is_refused_where_there_are_elements():
+def test_chunk_length_0_along_nonempty_axis_is_refused():
     assert problems_v2(chunks=[2, 0]) == {"/chunks/1": "invalid_value"}
 
 
@@ -150,7 +150,7 @@ def test_without_a_separator_it_is_a_dot(given, key):
 
 
 @pytest.mark.covers("V2-META-10")
-def test_unknown_members_do_no_harm_and_are_kept():
+def test_unknown_members_survive():
     array = open_v2(_ours={"x": [1]}, note=None)
     assert array.shape == (5, 4)
     document = rewritten(array)
@@ -159,7 +159,7 @@ def test_unknown_members_do_no_harm_and_are_kept():
 
 @pytest.mark.covers("V2-META-10", "V2-META-12")
 @pytest.mark.parametrize("separator", [None, ".", "/"])
-def test_what_is_written_has_the_members_of_the_specification(separator):
+def test_written_document_has_members_of_specification(separator):
     array = tessarr.create_array(
         None, shape=(5,), dtype="i4", zarr_format=2, dimension_separator=separator
     )
@@ -266,7 +266,7 @@ def test_booleans_of_old_writers(value):
 
 @pytest.mark.covers("V2-FILL-04")
 @pytest.mark.parametrize("value", [2, -1, "maybe", "", [], 0.5])
-def test_what_is_no_boolean(value):
+def test_invalid_boolean_fill_value_is_refused(value):
     assert list(problems_v2(dtype="|b1", fill_value=value)) == ["/fill_value"]
 
 
@@ -288,7 +288,7 @@ def test_complex_fill_values_keep_their_parts(value, real, imag):
 
 @pytest.mark.covers("V2-FILL-05")
 @pytest.mark.parametrize("value", [True, "Infinity", [1], [1, 2, 3], ["x", 0], "1+2j"])
-def test_what_is_no_complex_number(value):
+def test_invalid_complex_fill_value_is_refused(value):
     assert all(loc.startswith("/fill_value") for loc in problems_v2(dtype="<c8", fill_value=value))
 
 
@@ -307,7 +307,7 @@ def test_what_is_no_complex_number(value):
         (">c16", ["NaN", -0.0]),
     ],
 )
-def test_rewriting_keeps_the_fill_value(dtype, value):
+def test_fill_value_survives_rewrite(dtype, value):
     array = open_v2(dtype=dtype, fill_value=value)
     before = array.fill_value
     document = rewritten(array)
@@ -378,7 +378,7 @@ def test_chunks_at_the_edge_are_whole_and_hold_fill_beyond_it():
 
 
 @pytest.mark.covers("V2-CHUNK-05")
-def test_what_lies_beyond_the_edge_never_shows():
+def test_elements_beyond_edge_are_never_read():
     chunk = np.arange(6, dtype="<i4").tobytes()
     array = open_v2({"2.1": chunk}, fill_value=-1)
     assert array[4].tolist() == [-1, -1, -1, 0]
@@ -454,7 +454,7 @@ def test_a_slash_makes_folders(tmp_path):
     assert (tmp_path / "1" / "1").is_file()
 
 
-def test_all_faults_are_told_at_once():
+def test_error_names_all_faults():
     found = problems_v2("order", shape=[-1, 4], dtype="<i9", chunks=[2, "3"], filters=5)
     assert set(found) == {"", "/shape/0", "/dtype", "/chunks/1", "/filters"}
 

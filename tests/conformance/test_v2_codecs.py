@@ -394,7 +394,7 @@ def test_astype_stores_another_type():
 
 
 @pytest.mark.covers("V2-FILT-09")
-def test_bitround_decodes_to_what_it_is_given():
+def test_bitround_decode_returns_its_input():
     values = np.array([1.1, 3.14159, -1e10, 0.0, np.inf, 1e-40], "<f4")
     array = one(values.tobytes(), "<f4", filters=[{"id": "bitround", "keepbits": 3}])
     same_bits(array[...], values)

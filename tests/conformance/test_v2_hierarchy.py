@@ -117,7 +117,7 @@ def test_members_are_direct_children():
 
 @pytest.mark.covers("V2-GRP-05")
 @pytest.mark.parametrize("kind", ["create_group", "create_array"])
-def test_what_exists_stays_unless_overwriting_is_asked_for(kind):
+def test_existing_node_stays_without_overwrite(kind):
     store = stores.MemoryStore()
     old = tessarr.create_array(store, path="a", shape=(2,), dtype="u1", zarr_format=2)
     old[...] = 1
@@ -151,7 +151,7 @@ def test_nothing_is_created_below_an_array():
 
 
 @pytest.mark.covers("V2-GRP-06")
-def test_a_path_that_is_both_is_told():
+def test_path_with_array_and_group_is_reported():
     store = stores.MemoryStore({".zgroup": GROUP, "a/.zgroup": GROUP, "a/.zarray": document(V2)})
     group = tessarr.open_group(store, mode="r")
     with pytest.warns(TessarrWarning, match="a"):
@@ -188,7 +188,7 @@ def strictly(value):
 
 
 @pytest.mark.covers("V2-ATTR-02")
-def test_a_rewrite_keeps_attributes_and_their_order():
+def test_rewrite_preserves_attributes_and_their_order():
     array = open_v2(zattrs=ATTRIBUTES)
     array.attrs["new"] = 1
     found = json.loads(array.store.get(".zattrs"))

@@ -194,7 +194,7 @@ def test_each_field_has_its_own_byte_order():
         ([["a", "<f8", [2**64]]], "/dtype/0/2/0"),
     ],
 )
-def test_malformed_fields_are_refused_in_place(dtype, loc):
+def test_malformed_field_problems_have_json_path(dtype, loc):
     with pytest.raises(MetadataError) as caught:
         open_v2(dtype=dtype, fill_value=None)
     assert loc in {problem.loc for problem in caught.value.problems}
@@ -301,7 +301,7 @@ def test_fill_values_of_text_are_strings(order, text):
 
 @pytest.mark.covers("V2-FILL-08")
 @pytest.mark.parametrize("value", ["abcd", ["a"], 1, True, {}, 0.5])
-def test_what_is_no_text(value):
+def test_invalid_text_fill_value_is_refused(value):
     assert list(problems_v2(dtype="<U3", fill_value=value)) == ["/fill_value"]
 
 
@@ -319,7 +319,7 @@ def test_fill_values_of_times(dtype, value):
 
 @pytest.mark.covers("V2-FILL-09")
 @pytest.mark.parametrize("value", ["2020-01-01", 1.5, "nat", True, 2**63, [0]])
-def test_what_is_no_time(value):
+def test_invalid_time_fill_value_is_refused(value):
     assert list(problems_v2(dtype="<M8[s]", fill_value=value)) == ["/fill_value"]
 
 
@@ -347,7 +347,7 @@ def test_objects_need_a_filter_that_says_how_they_are_stored():
 
 
 @pytest.mark.covers("V2-DTYPE-10")
-def test_pickles_are_never_loaded_unasked():
+def test_pickles_load_only_with_allow_pickle():
     class Trap:
         def __reduce__(self):
             return (pytest.fail, ("a pickle was loaded",))

@@ -53,7 +53,7 @@ def test_a_document_is_an_object(text):
 
 @pytest.mark.covers("V3-META-02")
 @pytest.mark.parametrize("name", [*REQUIRED, "zarr_format", "node_type"])
-def test_each_member_has_to_be_there(name):
+def test_every_member_is_required(name):
     assert problems_v3(name) == {"": "missing_member"}
 
 
@@ -186,7 +186,7 @@ def test_names_of_axes(value):
         ({"x": 0}, "/dimension_names"),
     ],
 )
-def test_what_are_no_names_of_axes(value, loc):
+def test_invalid_dimension_names_are_refused(value, loc):
     assert list(problems_v3(dimension_names=value)) == [loc]
 
 
@@ -237,7 +237,7 @@ def test_a_member_that_occurs_twice_is_refused(more):
 
 
 @pytest.mark.covers("V3-META-14")
-def test_order_and_layout_of_a_document_mean_nothing():
+def test_order_and_layout_of_document_are_ignored():
     members = json.loads(document(V3, attributes={"ä": "ü"}))
     text = json.dumps(dict(reversed(members.items())), indent=1, ensure_ascii=False)
     text = text.replace("\n", "\r\n\t ")
@@ -264,7 +264,7 @@ def test_order_and_layout_of_a_document_mean_nothing():
         {"data_type": "uint8", "codecs": [{"name": "bytes", "configuration": {}}]},
     ],
 )
-def test_a_name_alone_or_an_empty_configuration_mean_the_same(changes):
+def test_bare_name_equals_empty_configuration(changes):
     long = {"data_type": "int32", "chunk_key_encoding": {"name": "default"}, "codecs": [LITTLE]}
     if "codecs" in changes and len(changes["codecs"]) == 2:
         long["codecs"] = [LITTLE, {"name": "crc32c"}]
@@ -334,7 +334,7 @@ def test_unknown_members_are_refused(value):
 
 
 @pytest.mark.covers("V3-EXT-06", "V3-EXT-12")
-def test_unknown_members_that_may_be_ignored_are_kept():
+def test_unknown_members_with_must_understand_false_survive():
     array = open_v3(ours=MAY_BE_IGNORED)
     assert rewritten(array)["ours"] == MAY_BE_IGNORED
     array.resize(9, 9)
@@ -371,7 +371,7 @@ def test_any_string_is_a_name_to_a_reader(name):
 @pytest.mark.covers("V3-EXT-09", "V3-EXT-10")
 @pytest.mark.parametrize("dtype", ["bool", "i2", "u8", "f2", "c16", "r24"])
 @pytest.mark.parametrize("shards", [None, (4, 4)])
-def test_what_is_written_suits_readers_of_the_first_version(dtype, shards):
+def test_written_document_suits_readers_of_first_version(dtype, shards):
     array = tessarr.create_array(
         None,
         shape=(8, 8),

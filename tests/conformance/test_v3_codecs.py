@@ -70,7 +70,7 @@ def test_the_order_of_codecs(chain, loc):
 
 
 @pytest.mark.covers("V3-PIPE-03")
-def test_each_codec_is_given_what_the_one_before_made():
+def test_each_codec_gets_output_of_previous_codec():
     array = open_v3(codecs=[transpose(1, 0), BIG, gzip(), CRC])
     array[:3, :2] = CHUNK
     stored = array.store.get("c/0/0")
@@ -80,7 +80,7 @@ def test_each_codec_is_given_what_the_one_before_made():
 
 
 @pytest.mark.covers("V3-PIPE-04")
-def test_the_first_codec_is_given_whole_chunks_also_at_the_edge():
+def test_first_codec_gets_whole_chunks_at_edge():
     array = open_v3(shape=[4, 3], fill_value=9, codecs=[transpose(1, 0), LITTLE])
     array[...] = 1
     stored = np.frombuffer(array.store.get("c/1/1"), "<i4").reshape(2, 3)
@@ -100,7 +100,7 @@ def test_the_first_codec_is_given_whole_chunks_also_at_the_edge():
         ),
     ],
 )
-def test_what_a_codec_is_given_has_to_suit_it(chain, loc):
+def test_codec_input_must_fit_codec(chain, loc):
     assert problems_v3(codecs=chain) == {loc: "mismatch"}
 
 
@@ -238,7 +238,7 @@ def test_an_order_is_a_permutation(order):
 
 
 @pytest.mark.covers("V3-TRANS-01")
-def test_an_order_has_to_be_there_and_to_be_as_long_as_the_shape():
+def test_transpose_order_is_required_with_length_of_shape():
     assert problems_v3(codecs=[{"name": "transpose"}, LITTLE]) == {
         "/codecs/0/configuration": "missing_member"
     }
@@ -249,7 +249,7 @@ def test_an_order_has_to_be_there_and_to_be_as_long_as_the_shape():
 
 @pytest.mark.covers("V3-TRANS-02")
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0), (0, 2, 1)])
-def test_axis_i_of_what_is_stored_is_axis_order_i(order):
+def test_transpose_stores_axis_order_i_as_axis_i(order):
     chunk = np.arange(24, dtype="<i4").reshape(2, 3, 4)
     array = open_v3(
         shape=[4, 3, 4], chunk_grid=regular(2, 3, 4), codecs=[transpose(*order), LITTLE]
@@ -347,7 +347,7 @@ def test_blosc_needs_its_parameters(name):
 
 
 @pytest.mark.covers("V3-BLOSC-02")
-def test_a_typesize_is_there_where_something_is_shuffled():
+def test_blosc_typesize_is_required_with_shuffle():
     for shuffle in ("shuffle", "bitshuffle"):
         found = problems_v3(codecs=[LITTLE, blosc("typesize", shuffle=shuffle)])
         assert found == {"/codecs/1/configuration": "missing_member"}
@@ -360,7 +360,7 @@ def test_a_typesize_is_there_where_something_is_shuffled():
 @pytest.mark.parametrize(
     ("dtype", "shuffle"), [("i1", "bitshuffle"), ("i4", "shuffle"), ("c16", "shuffle")]
 )
-def test_what_was_chosen_is_written_down(dtype, shuffle):
+def test_chosen_blosc_parameters_are_written(dtype, shuffle):
     array = tessarr.create_array(
         None, shape=(4,), dtype=dtype, compressors=codecs.Blosc(shuffle=-1)
     )
@@ -481,7 +481,7 @@ def test_crc32c_is_verified(position):
 
 @pytest.mark.covers("V3-CRC-01")
 @pytest.mark.parametrize("size", range(4))
-def test_what_is_shorter_than_a_checksum_is_an_error(size):
+def test_data_shorter_than_checksum_raises(size):
     array = open_v3({"c/0/0": bytes(size)}, codecs=[LITTLE, CRC])
     with reading_fails(key="c/0/0"):
         array[0, 0]

@@ -75,7 +75,7 @@ def test_raw_types_have_a_multiple_of_8_bits(name):
 
 @pytest.mark.covers("V3-TYPE-02")
 @pytest.mark.parametrize("name", ["r8a", "R8", "r8.0"])
-def test_what_only_looks_like_a_raw_type_is_not_known(name):
+def test_names_similar_to_raw_types_are_unknown(name):
     with unsupported(name):
         open_v3(data_type=name)
 
@@ -244,7 +244,7 @@ def test_complex_numbers_are_two_floats(value, real, imag):
 @pytest.mark.parametrize(
     "value", [False, "Infinity", [0], [0, 1, 2], ["NaN", "x"], "1+2j", [[0, 1]]]
 )
-def test_what_is_no_complex_number(value):
+def test_invalid_complex_fill_value_is_refused(value):
     found = problems_v3(data_type="complex64", fill_value=value)
     assert all(loc.startswith("/fill_value") for loc in found)
 
@@ -261,14 +261,14 @@ def test_raw_types_list_their_bytes(codec):
 
 @pytest.mark.covers("V3-FILL-10")
 @pytest.mark.parametrize("value", [[1], [1, 2, 3], [1, 256], [1, -1], [1, 1.5], 0, "A"])
-def test_what_are_not_the_bytes_of_a_raw_type(value):
+def test_invalid_raw_fill_value_is_refused(value):
     found = problems_v3(data_type="r16", fill_value=value)
     assert all(loc.startswith("/fill_value") for loc in found)
 
 
 @pytest.mark.covers("V3-FILL-11")
 @pytest.mark.parametrize("shards", [False, True])
-def test_what_is_absent_is_fill(shards):
+def test_absent_chunk_reads_as_fill(shards):
     codecs = [sharding(1, 2, codecs=[LITTLE])] if shards else [LITTLE]
     array = open_v3(shape=[5, 3], fill_value=-7, codecs=codecs)
     assert (array[...] == -7).all()

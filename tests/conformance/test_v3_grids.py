@@ -48,7 +48,7 @@ def test_a_regular_grid_has_a_length_per_axis(value, loc, kind):
 
 
 @pytest.mark.covers("V3-GRID-02")
-def test_a_chunk_length_of_0_is_refused_where_there_are_elements():
+def test_chunk_length_0_along_nonempty_axis_is_refused():
     found = problems_v3(chunk_grid=regular(0, 2))
     assert found == {"/chunk_grid/configuration/chunk_shape/0": "invalid_value"}
 
@@ -159,7 +159,7 @@ def test_a_chunk_that_decodes_to_another_size_is_an_error(size):
         {"path": "zarr.json"},
     ],
 )
-def test_what_a_reader_refuses_is_not_written(settings):
+def test_writer_writes_nothing_that_readers_refuse(settings):
     store = stores.MemoryStore()
     with pytest.raises(ArgumentError):
         tessarr.create_array(store, **{"shape": (8,), "dtype": "i4", **settings})
@@ -220,7 +220,7 @@ def test_edges_of_a_rectilinear_grid(lengths, edges):
         ({"name": "rectilinear", "configuration": {"kind": "inline"}}, ""),
     ],
 )
-def test_malformed_rectilinear_grids_are_refused_in_place(grid, loc):
+def test_malformed_rectilinear_grid_problems_have_json_path(grid, loc):
     found = problems_v3(chunk_grid=grid)
     assert any(at.startswith("/chunk_grid/configuration" + loc) for at in found), found
 

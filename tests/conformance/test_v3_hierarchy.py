@@ -39,12 +39,12 @@ def test_a_group_has_format_type_and_maybe_attributes():
         (b'{"zarr_format": 3, "node_type": "group", "shape": [1]}', "/shape"),
     ],
 )
-def test_what_is_no_group(text, loc):
+def test_invalid_group_document_is_refused(text, loc):
     assert [problem.loc for problem in refusal({"zarr.json": text}).problems] == [loc]
 
 
 @pytest.mark.covers("V3-GRP-02")
-def test_where_there_is_no_document_there_is_no_node():
+def test_no_document_means_no_node():
     store = stores.MemoryStore({"zarr.json": GROUP, "a/b/zarr.json": GROUP, "c/c/0/0": b""})
     group = tessarr.open_group(store, mode="r")
     assert list(group) == []
@@ -79,7 +79,7 @@ def test_an_array_has_no_members():
 
 
 @pytest.mark.covers("V3-GRP-05")
-def test_what_is_not_listed():
+def test_listing_skips_other_keys():
     store = stores.MemoryStore(
         {
             "zarr.json": GROUP,

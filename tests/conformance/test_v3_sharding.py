@@ -67,7 +67,7 @@ def pair(*numbers):
 
 @pytest.mark.covers("V3-SHARD-01")
 @pytest.mark.parametrize("name", ["chunk_shape", "codecs", "index_codecs"])
-def test_each_member_has_to_be_there(name):
+def test_every_member_is_required(name):
     codec = sharding(2)
     del codec["configuration"][name]
     assert problems_v3(**GRID, codecs=[codec]) == {"/codecs/0/configuration": "missing_member"}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessarr._safe_repr import cut, safe_repr
+from tessarr._safe_repr import safe_repr, truncate
 
 
 @pytest.mark.parametrize(
@@ -85,5 +85,5 @@ def test_safe_repr_of_failing_repr_names_type() -> None:
 def test_truncate_stops_reading_pieces() -> None:
     """Pieces are joined until there are enough letters."""
     pieces = iter(["x"] * 1000)
-    assert cut(pieces) == "x" * 200 + "…"
+    assert truncate(pieces) == "x" * 200 + "…"
     assert len(list(pieces)) == 799

@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr._safe_repr import printable
+from tessarr._safe_repr import to_printable
 from tessarr.cli.node_argument import LOCATION_HELP, add_json_option, split_location
 from tessarr.cli.option_types import parse_size
 from tessarr.cli.output import Progress, format_json
@@ -180,9 +180,9 @@ def _print_summary(result: Copy, arguments: argparse.Namespace) -> None:
         complete = f"nothing was left to do: the copy is complete, {size}"
         print(complete if result.was_complete else f"copied {size}")
         for link in result.links:
-            print(f"link {printable(str(link))}")
+            print(f"link {to_printable(str(link))}")
         for skipped in result.skipped:
-            print(f"skipped {printable(str(skipped))}")
+            print(f"skipped {to_printable(str(skipped))}")
 
 
 def _parse_lengths(text: str | None, name: str) -> Any:

@@ -54,7 +54,7 @@ def test_the_protocol_of_numcodecs(compressor):
 
 
 @pytest.mark.parametrize("compressor", COMPRESSORS, ids=str)
-def test_a_buffer_of_the_wrong_size_is_refused(compressor):
+def test_decode_into_buffer_of_wrong_size_raises(compressor):
     encoded = compressor.encode(DATA)
     for size in (DATA.size - 1, DATA.size + 1):
         with pytest.raises(DataError):
@@ -92,7 +92,7 @@ def test_numcodecs_reads_the_bytes():
         ({"id": "crc32c", "location": "end"}, Crc32c()),
     ],
 )
-def test_what_users_give(value, expected):
+def test_user_forms_of_codecs_are_accepted(value, expected):
     assert codec.to_codec(value) == expected
 
 
@@ -115,7 +115,7 @@ def test_sharding_from_json():
         "transpose",
     ],
 )
-def test_what_is_no_codec_is_refused(value):
+def test_invalid_codec_raises(value):
     with pytest.raises(ArgumentError):
         codec.to_codec(value)
 
@@ -152,7 +152,7 @@ def test_parameters_are_checked(make):
 
 
 @pytest.mark.parametrize("order", [(1, 2, 0), (2, 0, 1), (0, 2, 1)])
-def test_transpose_is_undone(order):
+def test_transpose_decode_inverts_encode(order):
     array = np.arange(24).reshape(2, 3, 4)
     spec = ArraySpec(array.shape, dtype.to_data_type(array.dtype))
     codec_ = Transpose(order)
@@ -230,7 +230,7 @@ def test_codecs_written_in_python(codecs):
     assert encoded != array.tobytes()
 
 
-def test_a_foreign_codec_is_one_stage_up_to_the_bytes():
+def test_foreign_codec_compiles_to_one_stage():
     spec = ArraySpec((2, 3), dtype.to_data_type("i4"))
     chain = Chain.of([Transpose((1, 0)), AddOne(), Bytes("little"), Zstd(1), Xor()])
     compiled = chain.compile(spec)
@@ -240,7 +240,7 @@ def test_a_foreign_codec_is_one_stage_up_to_the_bytes():
     assert compiled["bytes_bytes"][1]["name"] == "test.xor"
 
 
-def test_a_codec_that_decodes_to_the_wrong_size_is_an_error():
+def test_codec_decoding_to_wrong_size_raises():
     chain = Chain.of([AddOne(), "bytes"])
     spec = ArraySpec((2, 3), dtype.to_data_type("i4"))
     stage = chain.resolve(spec).compile(spec)["array_bytes"]["codec"]
@@ -263,7 +263,7 @@ class Widening(AddOne):
 
 
 @pytest.mark.parametrize("broken", [Halving(), Widening()])
-def test_what_a_codec_encodes_to_is_checked_before_it_is_stored(broken):
+def test_codec_result_is_checked_before_store(broken):
     spec = ArraySpec((2, 3), dtype.to_data_type("i4"))
     stage = Chain.of([broken, "bytes"]).resolve(spec).compile(spec)["array_bytes"]["codec"]
     with pytest.raises(ArgumentError, match="promises int32 of shape") as caught:
@@ -278,7 +278,7 @@ def test_configuration_of_a_dataclass_is_its_fields():
     assert Xor.from_config({"id": "test.xor", "mask": 3}) == Xor(3)
 
 
-def test_a_registered_codec_is_read_by_name():
+def test_registered_codec_reads_by_name():
     codec.register_codec(Xor)
     assert codec.to_codec({"name": "test.xor", "configuration": {"mask": 3}}) == Xor(3)
     with pytest.raises(ArgumentError):
@@ -314,10 +314,10 @@ def test_shards_after_a_python_codec_run_in_python(location):
             sharding.decode(damaged, spec)
 
 
-def test_the_default():
+def test_default_codec_is_blosc():
     assert default_codecs(dtype.to_data_type("f8")) == (Blosc("lz4", 5, 1),)
 
 
-def test_parameters_beside_the_name_of_a_codec_are_told_where_they_belong() -> None:
+def test_parameters_beside_codec_name_error_names_configuration() -> None:
     with pytest.raises(ArgumentError, match=r"'level'; parameters stand in the member .configura"):
         codec.to_codec({"name": "zstd", "level": 3})

@@ -101,7 +101,7 @@ def test_bytes_equal_those_of_numcodecs(ours, size, seed):
 
 
 @pytest.mark.parametrize("ours", BYTES_BYTES, ids=str)
-def test_nothing_is_encoded_too(ours):
+def test_empty_array_is_encoded(ours):
     """Numcodecs' Fletcher32 fails here."""
     assert bytes(ours.decode(ours.encode(b""))) == b""
 
@@ -130,14 +130,14 @@ def test_damage_is_a_data_error(ours):
 
 
 @pytest.mark.parametrize("ours", [BZ2(9), LZMA(preset=1), LZMA(format=3, filters=LZMA_FILTERS)])
-def test_bombs_are_stopped(ours):
+def test_decompression_bomb_raises(ours):
     bomb = ours.encode(bytes(1 << 24))
     with pytest.raises(DataError, match="more than 1000 bytes") as caught:
         ours.decode_at_most(bomb, 1000)
     assert caught.value.kind == "wrong_size"
 
 
-def test_a_stream_may_follow_another_but_nothing_else():
+def test_concatenated_streams_decode_and_trailing_bytes_raise():
     for ours in (BZ2(), LZMA(preset=1)):
         twice = bytes(ours.encode(b"abc")) + bytes(ours.encode(b"def"))
         assert bytes(ours.decode(twice)) == b"abcdef"
@@ -263,7 +263,7 @@ def test_filters_see_bytes_as_their_own_items():
         ({"id": "bitround", "keepbits": -1}, "/keepbits"),
     ],
 )
-def test_faults_of_configurations_have_their_place(config, where):
+def test_configuration_problems_have_json_path(config, where):
     problems = tessarr.format.validation.Problems()
     read = importlib.import_module("tessarr.codec.read").read_v2
     assert read(config, "/filters/0", problems, first=True) is None
@@ -295,7 +295,7 @@ def test_defaults_are_numcodecs_defaults():
         ("numcodecs.bitround", {"keepbits": 3}, BitRound(3)),
     ],
 )
-def test_a_document_keeps_its_spelling(name, configuration, expected):
+def test_codec_alias_survives_rewrite(name, configuration, expected):
     """Who wrote it may know no other name; the codec is the same."""
     problems = tessarr.format.validation.Problems()
     document = {"name": name, "configuration": configuration}

@@ -70,7 +70,7 @@ EVERY = pytest.mark.parametrize("name", EXAMPLES)
 
 
 @EVERY
-def test_there_and_back(name: str) -> None:
+def test_encode_decode_round_trips(name: str) -> None:
     codec, values, _ = EXAMPLES[name]
     decoded = codec.decode(codec.encode(values))
     assert np.array_equal(np.frombuffer(decoded, values.dtype), values)
@@ -130,7 +130,7 @@ def test_numcodecs_reads_and_writes_the_same() -> None:
             assert np.array_equal(np.frombuffer(codec.decode(stored), values.dtype), values)
 
 
-def test_blosc_shuffles_the_elements_that_it_is_given() -> None:
+def test_blosc_shuffles_elements_of_input_array() -> None:
     assert len(tessarr.Blosc().encode(NUMBERS)) < len(tessarr.Blosc(typesize=1).encode(NUMBERS))
     assert tessarr.array(NUMBERS).compressors == (tessarr.Blosc(),)
 
@@ -152,7 +152,7 @@ class Deflated(codecs.Codec):
         return codecs.deliver(zlib.decompress(buf), out)
 
 
-def test_a_codec_as_zarr_python_2_has_it() -> None:
+def test_codec_repr_matches_zarr_python_2() -> None:
     codecs.codec_registry[Deflated.codec_id] = Deflated
     assert "test.deflated" in codecs.codec_registry
     assert (Deflated(3), Deflated(3).get_config()) == (
@@ -175,7 +175,7 @@ def test_a_codec_as_zarr_python_2_has_it() -> None:
         tessarr.zeros(3, zarr_format=3, compressor=Deflated())
 
 
-def test_what_is_registered() -> None:
+def test_registry_lists_registered_codecs() -> None:
     assert {"blosc", "zlib", "delta", "json2", "vlen-utf8"} <= set(codecs.codec_registry)
     assert len(codecs.codec_registry) == len(list(codecs.codec_registry))
     with pytest.raises(KeyError):
@@ -186,7 +186,7 @@ def test_what_is_registered() -> None:
         codecs.register_codec(type("Nameless", (), {}))
 
 
-def test_a_codec_of_ours_can_be_replaced_and_put_back() -> None:
+def test_builtin_codec_can_be_replaced_and_restored() -> None:
     class Louder(Deflated):
         codec_id = "bz2"
 
@@ -218,7 +218,7 @@ BYTES = [
     ],
     ids=["F", "gaps", "dates", "records", "no axes", "empty"],
 )
-def test_arrays_of_any_kind_are_encoded_as_they_lie_in_memory(codec: Any, values: Any) -> None:
+def test_arrays_encode_in_memory_order(codec: Any, values: Any) -> None:
     """As numcodecs does."""
     assert bytes(codec.decode(codec.encode(values))) == values.tobytes("A")
 

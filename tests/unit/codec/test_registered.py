@@ -130,7 +130,7 @@ def test_packbits_of_damaged_bytes():
             made.decode(damaged, spec)
 
 
-def test_the_two_packbits_are_told_apart():
+def test_packbits_of_both_formats_differ():
     assert codec.to_codec("packbits") == PackBits()
     assert (
         codec.to_codec({"id": "packbits"}) == codec.to_codec("numcodecs.packbits") == PackBitsV2()
@@ -197,13 +197,13 @@ def test_reshape(shape, given_shape, expected):
         ([[0], 4, [2]], "/shape"),
     ],
 )
-def test_reshape_that_does_not_fit(shape, where):
+def test_reshape_that_does_not_fit_is_problem(shape, where):
     assert problems_of(Reshape(shape), ArraySpec((2, 3, 4), dtype.to_data_type("i4")))[:1] == [
         where
     ]
 
 
-def test_reshape_costs_the_engine_nothing():
+def test_reshape_compiles_to_no_stage():
     spec = ArraySpec((4, 6), dtype.to_data_type("i4"))
     for endian in ("little", "big"):
         compiled = Chain.of([Transpose((1, 0)), Reshape([-1]), Bytes(endian)]).compile(spec)
@@ -257,7 +257,7 @@ def test_scale_offset_of_integers(drawn):
             made.encode(array)
 
 
-def test_scale_offset_of_what_cannot_be_decoded():
+def test_scale_offset_undecodable_data_raises():
     spec = ArraySpec((2,), dtype.to_data_type("i1"))
     for made, data in [(ScaleOffset(0, 2), [2, 3]), (ScaleOffset(100, 1), [0, 100])]:
         with pytest.raises(DataError):
@@ -276,7 +276,7 @@ def test_scale_offset_of_floats():
 # The fill value goes through the same transformation.
 
 
-def test_fill_values_are_transformed_for_the_codecs_that_follow():
+def test_fill_value_is_encoded_for_following_codecs():
     """Subchunks that a shard lacks hold the transformed fill value."""
     codecs = [
         ScaleOffset(offset=-10, scale=0.1),
@@ -420,9 +420,7 @@ def document(name, configuration, data_type, fill):
         ("numcodecs.zfpy", {"mode": 7}, "float64", None, "/mode"),
     ],
 )
-def test_invalid_configurations_are_refused_with_their_place(
-    name, configuration, data_type, fill, where
-):
+def test_invalid_configuration_error_has_json_path(name, configuration, data_type, fill, where):
     with pytest.raises((MetadataError, UnsupportedError)) as caught:
         v3.parse(document(name, configuration, data_type, fill), where="")
     place = f"/codecs/{int(name == 'conditional')}/configuration{where}"
@@ -435,7 +433,7 @@ def test_invalid_configurations_are_refused_with_their_place(
 # n5_default
 
 
-def test_a_block_of_n5():
+def test_n5_block_has_header_and_big_endian_elements():
     """The header of the N5 specification, then big-endian elements in Fortran order."""
     array = np.arange(6, dtype="<u2").reshape(2, 3)
     encoded = N5Default().encode(array)
@@ -473,7 +471,7 @@ def test_damaged_blocks_of_n5():
 # conditional
 
 
-def test_conditional_applies_what_helps():
+def test_conditional_applies_codecs_that_shrink_chunk():
     made = Conditional([Shuffle(4), Zstd()])
     plain = np.arange(1000, dtype="<i4").tobytes()
     noise = np.random.default_rng(1).bytes(1000)
@@ -560,7 +558,7 @@ def test_pcodec(name):
                 made.decode(encoded, ArraySpec(shape, dtype.to_data_type(name)))
 
 
-def test_a_missing_package_is_named(monkeypatch):
+def test_missing_package_error_names_package(monkeypatch):
     for made, package in [(PCodec(), "pcodec"), (ZFP("reversible"), "zfpy")]:
         monkeypatch.setitem(__import__("sys").modules, package, None)
         with pytest.raises(UnsupportedError, match="tessarr\\[codecs\\]") as caught:
@@ -605,7 +603,7 @@ def test_codecs_of_types_of_few_bits():
 # Names and registration
 
 
-def test_each_file_is_called_like_its_codec():
+def test_codec_module_name_is_codec_name():
     """So it is found, and imported only when it is named."""
     import subprocess
     import sys
@@ -636,7 +634,7 @@ def test_each_file_is_called_like_its_codec():
     assert done.stdout.split() == ["True", "None", "None", "False"]
 
 
-def test_ours_do_not_replace_what_others_registered(monkeypatch):
+def test_builtin_codecs_do_not_replace_registered_ones(monkeypatch):
     """However late our file is imported."""
     from tessarr.codec import base
 
@@ -660,7 +658,7 @@ def test_ours_do_not_replace_what_others_registered(monkeypatch):
         base._ids["delta"] = before[1]
 
 
-def test_a_name_that_a_user_gives_is_the_name_that_is_written():
+def test_user_codec_name_is_written():
     stated = {"name": "numcodecs.bitround", "configuration": {"keepbits": 5}}
     a = tessarr.create_array(None, shape=4, dtype="f4", filters=[stated])
     a.resize(6)

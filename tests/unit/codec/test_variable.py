@@ -57,14 +57,14 @@ def test_configurations_survive(codec_id):
 
 
 @pytest.mark.parametrize(("codec_id", "configuration", "loc"), BAD)
-def test_wrong_parameters_are_told_with_their_place(codec_id, configuration, loc):
+def test_wrong_parameter_problem_has_json_path(codec_id, configuration, loc):
     problems = Problems()
     cls = codec.base.find_codec_by_id(codec_id)
     assert cls.read(Members(configuration, "", problems), 2) is None
     assert [problem.loc for problem in problems.found] == [loc]
 
 
-def test_the_layout_is_checked_to_its_last_byte():
+def test_layout_length_is_checked_exactly():
     good = join_elements([b"a", b""])
     assert split_elements(good) == split_elements(good, 2) == [b"a", b""]
     for bad in (b"", good[:-1], good + b"x", good[:5], b"\xff\xff\xff\xff"):
@@ -90,12 +90,12 @@ DOCUMENTS = [
 @pytest.mark.parametrize(
     "found", [*DOCUMENTS, [["a"], ["b", "c"], "|O", [2, 1]], ["a", "|O", [-1]]]
 )
-def test_other_documents_are_damage(found):
+def test_other_documents_raise_data_error(found):
     with pytest.raises(DataError):
         from_document(found, (2, 1))
 
 
-def test_documents_say_how_deep_arrays_go():
+def test_object_document_shape_limits_depth():
     values = np.empty((2, 1), object)
     values[0, 0], values[1, 0] = [1], []
     assert to_document(values) == [[[1]], [[]], "|O", (2, 1)]
@@ -172,19 +172,19 @@ def zarray(**members):
         ({"filters": [{"id": "vlen-bytes"}], "fill_value": "&"}, "invalid_value", "/fill_value"),
     ],
 )
-def test_documents_that_cannot_be_are_refused(members, kind, loc):
+def test_invalid_documents_raise(members, kind, loc):
     with pytest.raises(MetadataError) as caught:
         v2.parse_array(zarray(**members), None, where="")
     assert [(problem.kind, problem.loc) for problem in caught.value.problems] == [(kind, loc)]
 
 
-def test_a_filter_that_is_not_known_is_all_that_is_told():
+def test_unknown_filter_is_only_problem():
     with pytest.raises(UnsupportedError) as caught:
         v2.parse_array(zarray(filters=[{"id": "no-such-codec"}]), None, where="")
     assert caught.value.extension == "no-such-codec"
 
 
-def test_a_missing_package_is_named(monkeypatch):
+def test_missing_package_error_names_package(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "msgpack", None)
     store = {".zarray": zarray(filters=[{"id": "msgpack2"}])}
     with pytest.raises(UnsupportedError, match="package msgpack") as caught:
@@ -205,7 +205,7 @@ def test_a_missing_package_is_named(monkeypatch):
         ("array:int32", "array:<i4"),
     ],
 )
-def test_what_users_call_them(value, expected):
+def test_user_names_of_types_are_accepted(value, expected):
     assert dtype.to_data_type(value).name == expected
 
 

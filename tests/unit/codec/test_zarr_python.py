@@ -26,7 +26,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "settings"), CALLS, ids=str)
-def test_the_same_call_gives_the_same_metadata(name: str, settings: dict[str, Any]) -> None:
+def test_same_arguments_build_equal_metadata(name: str, settings: dict[str, Any]) -> None:
     """An array with the codec states what zarr-python states for the same call."""
     import zarr
 

@@ -77,7 +77,7 @@ def test_names_of_format_3_are_these_types_of_numpy(value, expected):
         [["a", "<i4"], ["b", ">f8", [2, 3]], ["c", [["d", "|S2"], ["e", "<M8[s]", [1]]]]],
     ],
 )
-def test_types_of_format_2_are_written_as_they_were_read(value):
+def test_format_2_types_are_written_unchanged(value):
     assert read(value, 2).to_json(2) == value
 
 
@@ -120,7 +120,7 @@ def test_types_of_format_2_are_written_as_they_were_read(value):
         ),
     ],
 )
-def test_faults_of_format_3_are_found_in_place(value, expected):
+def test_format_3_problems_have_json_path(value, expected):
     loc, kind = expected
     at = "/d" if isinstance(value, str) else "/d/configuration"
     assert (at + loc, kind) in read(value)
@@ -149,11 +149,11 @@ def test_faults_of_format_3_are_found_in_place(value, expected):
         ("<m4[s]", ("/d", "invalid_value")),
     ],
 )
-def test_faults_of_format_2_are_found_in_place(value, expected):
+def test_format_2_problems_have_json_path(value, expected):
     assert expected in read(value, 2)
 
 
-def test_records_do_not_nest_without_end():
+def test_record_nesting_is_limited():
     value = "<i4"
     for _ in range(33):
         value = [["a", value]]
@@ -209,11 +209,11 @@ def test_forms_of_fill_values(name, zarr_format, value, expected, defects):
         ([("a", "u1")], 2, 1, ""),
     ],
 )
-def test_what_is_no_fill_value_is_refused_in_place(name, zarr_format, value, loc):
+def test_invalid_fill_value_problem_has_json_path(name, zarr_format, value, loc):
     assert fill(dtype.to_data_type(name), value, zarr_format)[0][0] == "/f" + loc
 
 
-def test_not_a_time_is_what_dates_are_filled_with():
+def test_default_fill_of_dates_is_nat():
     for name in ("M8[s]", ">m8[D]"):
         data_type = dtype.to_data_type(name)
         assert np.isnat(data_type.scalar(data_type.default_fill()))
@@ -245,7 +245,7 @@ def test_not_a_time_is_what_dates_are_filled_with():
         ("S3", 0, np.bytes_(b"")),
     ],
 )
-def test_users_fill_values_are_taken(name, value, expected):
+def test_user_fill_values_are_cast(name, value, expected):
     data_type = dtype.to_data_type(name)
     found = data_type.scalar(data_type.cast_fill(value))
     assert found == expected or (np.isnat(found) and np.isnat(expected))
@@ -274,7 +274,7 @@ def test_users_fill_values_are_taken(name, value, expected):
         ([("a", "u1"), ("b", "u1")], 1),
     ],
 )
-def test_a_fill_value_that_would_change_is_refused(name, value):
+def test_fill_value_that_type_changes_raises(name, value):
     with pytest.raises(ValueError, match=r"."):
         dtype.to_data_type(name).cast_fill(value)
 
@@ -288,7 +288,7 @@ def test_a_fill_value_that_would_change_is_refused(name, value):
         np.array((1, (2.5, b"xy"), [1, 2]), [("a", "i8"), ("b", "f4,S4"), ("e", "i1", 2)])[()],
     ],
 )
-def test_users_give_records_in_many_forms(value):
+def test_user_record_forms_are_cast(value):
     record = [("a", "u1"), ("b", [("c", ">f4"), ("d", "S2")]), ("e", "<i2", (2,))]
     data_type = dtype.to_data_type(record)
     if isinstance(value, np.void):
@@ -329,13 +329,13 @@ def test_byte_order_of_records(record, unit_bytes, big):
         assert swapped.tobytes() == items.view(data_type.numpy).astype(other.numpy).tobytes()
 
 
-def test_what_a_format_lacks_is_known():
+def test_unsupported_reason_per_format():
     assert dtype.to_data_type("M8").refusal(3) is None
     assert "without a unit" in dtype.to_data_type([("a", "M8")]).refusal(2)
     assert "'a'" in dtype.to_data_type([("a", "i4", 2)]).refusal(3)
 
 
-def test_objects_that_are_no_types_are_refused():
+def test_objects_without_type_raise():
     with pytest.raises(ArgumentError, match="length_bytes"):
         dtype.to_data_type({"name": "raw_bytes"})
     with pytest.raises(UnsupportedError):

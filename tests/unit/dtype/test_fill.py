@@ -66,7 +66,7 @@ def orders(name):
         ("bool", True, "01"),
     ],
 )
-def test_forms_of_format_3_mean_these_bits(name, value, bits):
+def test_format_3_fill_forms_have_expected_bits(name, value, bits):
     for data_type in orders(name):
         fill = parse(data_type, value)
         unit = data_type.unit_bytes
@@ -115,7 +115,7 @@ def test_forms_of_format_3_mean_these_bits(name, value, bits):
         ("r16", 0),
     ],
 )
-def test_what_is_no_fill_value_is_refused_in_place(name, value):
+def test_invalid_fill_value_problem_has_json_path(name, value):
     problems = parse(name, value)
     assert all(problem.loc.startswith("/fill_value") for problem in problems)
 
@@ -143,7 +143,7 @@ def test_format_2_has_no_hexadecimal_form(value):
     ("name", "value", "expected"),
     [("|b1", 0, b"\0"), ("|b1", 1, b"\1"), ("<i4", 5.0, b"\5\0\0\0"), ("|V2", 0, b"\0\0")],
 )
-def test_what_old_writers_meant_is_read_and_reported(name, value, expected):
+def test_defects_of_old_writers_read_with_warning(name, value, expected):
     problems = Problems()
     fill = dtype.to_data_type(name).fill_from_json(value, 2, "/fill_value", problems)
     assert fill == expected
@@ -164,7 +164,7 @@ def test_any_bits_survive_format_3(name, data):
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-def test_what_is_storable_survives_format_2(name, data):
+def test_storable_fill_survives_format_2(name, data):
     for data_type in orders(name):
         size = data_type.item_bytes
         fill = data.draw(st.binary(min_size=size, max_size=size))
@@ -202,7 +202,7 @@ def test_scalars_of_the_type_are_cast_bit_for_bit(name):
         ("float32", np.zeros(2)),
     ],
 )
-def test_a_fill_value_that_would_change_is_refused(name, value):
+def test_fill_value_that_type_changes_raises(name, value):
     with pytest.raises(ValueError, match=r"."):
         dtype.to_data_type(name).cast_fill(value)
 
@@ -229,7 +229,7 @@ def test_a_fill_value_that_would_change_is_refused(name, value):
         ("r16", np.void(b"ab"), b"ab"),
     ],
 )
-def test_values_that_fit_are_taken(name, value, expected):
+def test_values_that_fit_are_accepted(name, value, expected):
     assert dtype.to_data_type(name).cast_fill(value) == expected
 
 

@@ -53,14 +53,14 @@ def test_typestrings_of_format_2_survive(name):
         "<f4 ",
     ],
 )
-def test_what_is_no_typestring_is_refused(value):
+def test_invalid_typestring_raises(value):
     data_type, problems = read(value, 2)
     assert data_type is None
     assert problems[0].kind in {"invalid_value", "wrong_type"}
 
 
 @pytest.mark.parametrize("value", ["r", "r0", "r7", "r-8", "r8a", "", 1, None, {"name": 1}, {}])
-def test_what_is_no_name_is_refused(value):
+def test_invalid_type_name_is_problem(value):
     data_type, problems = read(value, 3)
     assert data_type is None
     assert len(problems) >= 1
@@ -94,7 +94,7 @@ def test_unknown_configuration_is_refused():
     ("value", "name"),
     [(int, "int64"), (bool, "bool"), ("f4", "float32"), (np.dtype(">u2"), "uint16"), ("r8", "r8")],
 )
-def test_users_give_what_numpy_takes(value, name):
+def test_numpy_dtype_forms_are_accepted(value, name):
     assert dtype.to_data_type(value).name == name
 
 
@@ -112,7 +112,7 @@ def test_other_arguments_are_refused():
         dtype.to_data_type("r7")
 
 
-def test_byte_order_is_known_and_dropped():
+def test_byte_order_is_detected_and_dropped():
     big = dtype.to_data_type(">c16")
     assert big.big_endian
     assert big.unit_bytes == 8

@@ -21,7 +21,7 @@ def created(store=None, stated=MAYBE, **options):
     return tessarr.create_array(store, shape=(4, 5), dtype=stated, **options)
 
 
-def test_the_document_says_what_zarrs_says():
+def test_document_matches_zarrs():
     store = {}
     created(store, compressors=None)
     document = json.loads(store["zarr.json"])
@@ -38,7 +38,7 @@ def test_the_document_says_what_zarrs_says():
     assert dtype.to_data_type(NESTED).inner == dtype.to_data_type(MAYBE)
 
 
-def test_a_chunk_is_the_mask_and_what_is_there():
+def test_optional_chunk_stores_mask_and_present_values():
     store = {}
     a = created(store, compressors=None)
     a[0, :3] = [258, None, -1]
@@ -115,7 +115,7 @@ def test_fill_values():
         maybe.cast_fill(2**20)
 
 
-def test_what_does_not_go_together_is_refused():
+def test_conflicting_arguments_raise():
     with pytest.raises(ArgumentError, match=r"does not take zarrs\.optional"):
         created(serializer="bytes")
     with pytest.raises(ArgumentError, match="are never missing"):
@@ -139,7 +139,7 @@ def test_what_does_not_go_together_is_refused():
     ],
     ids=["header", "sizes", "bool", "no values", "mask"],
 )
-def test_damage_is_an_error_that_says_where(damaged):
+def test_damage_error_has_location(damaged):
     store = {}
     a = created(store, compressors=None)
     store["c/0/0"] = damaged

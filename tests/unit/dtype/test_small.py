@@ -64,7 +64,7 @@ def test_other_names_of_core_types(alias, name):
 
 
 @pytest.mark.parametrize("name", FLOATS)
-def test_nan_has_the_bits_that_the_type_says(name):
+def test_nan_has_bits_of_type(name):
     bits, _ = FLOATS[name]
     assert fill(name, "NaN") == bits
     if bits is not None:
@@ -74,7 +74,7 @@ def test_nan_has_the_bits_that_the_type_says(name):
 
 
 @pytest.mark.parametrize("name", FLOATS)
-def test_infinity_is_only_where_the_type_has_it(name):
+def test_infinity_requires_type_with_infinity(name):
     has = name in {"bfloat16", "float8_e3m4", "float8_e4m3", "float8_e5m2"}
     assert (fill(name, "Infinity") is not None) == has
     assert (fill(name, "-Infinity") is not None) == has
@@ -92,7 +92,7 @@ def test_numbers_beyond_the_greatest_are_refused(name):
             data_type.cast_fill(value)
 
 
-def test_a_type_without_zero_and_sign_has_none():
+def test_float_type_without_zero_rejects_zero():
     assert fill("float8_e8m0fnu", 0.0) is None
     assert fill("float8_e8m0fnu", -1.0) is None
     assert fill("float8_e8m0fnu", 1) == "7f"
@@ -171,7 +171,7 @@ def test_elements_are_stored_and_read(name, layout):
 
 
 @pytest.mark.parametrize("name", [*INTEGERS, "float6_e3m2fn", "complex_float4_e2m1fn"])
-def test_bits_that_mean_nothing_are_ignored_on_reading(name):
+def test_meaningless_bits_are_ignored_on_read(name):
     store: dict[str, bytes] = {}
     a = tessarr.create_array(store, shape=(4,), dtype=name, compressors=None, fill_value=None)
     item_bytes = a.dtype.itemsize
@@ -182,7 +182,7 @@ def test_bits_that_mean_nothing_are_ignored_on_reading(name):
     assert a[1:3].tobytes() == expected[1:3].tobytes()
 
 
-def test_users_give_types_of_ml_dtypes_and_values_of_python():
+def test_ml_dtypes_and_python_values_are_accepted():
     for given in (ml_dtypes.bfloat16, np.dtype(ml_dtypes.bfloat16), "bfloat16"):
         a = tessarr.create_array(None, shape=(3,), dtype=given, fill_value=1.5)
         a[1:] = [2, float("inf")]
@@ -202,7 +202,7 @@ def test_users_give_types_of_ml_dtypes_and_values_of_python():
 
 
 @pytest.mark.parametrize("name", ["uint4", "int2", "bfloat16", "float4_e2m1fn", "float8_e5m2"])
-def test_format_2_has_those_of_tensorstore(name):
+def test_format_2_has_names_of_tensorstore(name):
     store = MemoryStore()
     options = {"shape": (3,), "dtype": name, "zarr_format": 2, "fill_value": 1}
     if name == "uint4":
@@ -219,7 +219,7 @@ def test_format_2_has_those_of_tensorstore(name):
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "int4", "complex_float8_e5m2"])
-def test_without_the_package_its_name_is_told(name, monkeypatch):
+def test_missing_ml_dtypes_error_names_package(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     with pytest.raises(UnsupportedError, match=r"tessarr\[dtypes\]") as caught:
         dtype.to_data_type(name)

@@ -163,7 +163,7 @@ def test_fill_value_of_masked_data_that_does_not_fit_is_refused() -> None:
     assert tessarr.array(np.ma.array([1, 2], dtype="i1")).fill_value == 0
 
 
-def test_nothing_is_changed_of_the_masked_array() -> None:
+def test_masked_array_stays_unchanged() -> None:
     """The values of the user stay as they are."""
     values = np.ma.array([1, 2, 3], mask=[0, 1, 0])
     created()[...] = values
@@ -298,7 +298,7 @@ def test_missing_values_of_pandas_are_missing_elements() -> None:
         ("i4", [[1], [1, 2]], ArgumentError, "inhomogeneous"),
     ],
 )
-def test_value_that_cannot_be_converted_is_named(
+def test_conversion_error_names_value(
     dtype: str, value: Any, error: type[ArgumentError] | None, text: str
 ) -> None:
     """The message has the data type, the element, its index and the reason."""
@@ -323,7 +323,7 @@ def test_nan_in_integers_is_warned_of_once() -> None:
     assert "NaN" in str(found[0].message)
 
 
-def test_list_of_new_array_is_checked_element_by_element() -> None:
+def test_list_for_new_array_is_checked_per_element() -> None:
     """``data=`` refuses what an assignment refuses."""
     with pytest.raises(TooLargeError, match=r"1e\+20 at index \(1,\)"):
         tessarr.create_array(data=[1, 1e20], dtype="i4")

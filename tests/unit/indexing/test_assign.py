@@ -139,14 +139,14 @@ def test_same_type_is_not_copied() -> None:
     assert (one.shape, one.strides) == ((4,), (0,))
 
 
-def test_bytes_are_kept() -> None:
+def test_bytes_stay_unchanged() -> None:
     """NaN payloads and the sign of zero survive."""
     value = np.array([0x7FF8DEADBEEF0001, 1 << 63], "u8").view("f8")
     fitted = broadcast_value(value, select(..., (2,)), np.dtype("f8"))
     assert fitted.tobytes() == value.tobytes()
 
 
-def test_message_has_both_shapes() -> None:
+def test_shape_mismatch_message_has_both_shapes() -> None:
     """The error says what was given and what it has to fit."""
     text = r"shape \(2, 3\) to a selection of shape \(4, 2\)"
     with pytest.raises(ArgumentError, match=text):
@@ -154,7 +154,7 @@ def test_message_has_both_shapes() -> None:
 
 
 @pytest.mark.parametrize("value", [[7], [[7]], np.array([7]), np.ones((1, 1, 1), "i4") * 7])
-def test_a_value_of_one_element_fits_a_full_index(value: Any) -> None:
+def test_one_element_value_assigns_to_full_index(value: Any) -> None:
     ready = broadcast_value(value, select((1, 2), (3, 4)), np.dtype("i4"))
     assert isinstance(ready, np.ndarray)
     assert ready.shape == ()

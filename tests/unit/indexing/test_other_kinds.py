@@ -164,7 +164,7 @@ def test_errors(kind: Any, key: object, text: str) -> None:
         kind(key, (2, 3))
 
 
-def test_a_second_mask_of_several_axes_is_refused() -> None:
+def test_second_mask_of_several_axes_raises() -> None:
     """The engine walks one joint group."""
     both = np.ones((2, 2), bool)
     with pytest.raises(SelectionError, match="one of several"):

@@ -39,7 +39,7 @@ def survives(meta):
 @pytest.mark.parametrize("dtype", ["bool", "i1", "<u2", ">i4", "f2", ">f8", "c8", ">c16", "V3"])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("shape", [(), (10,), (0, 5), (10, 20, 30)])
-def test_what_is_built_is_what_is_read_back(zarr_format, dtype, order, shape):
+def test_built_metadata_reads_back_equal(zarr_format, dtype, order, shape):
     meta = build_array_meta(shape=shape, dtype=dtype, order=order, zarr_format=zarr_format)
     assert survives(meta)
     assert meta.fill_value == bytes(meta.data_type.item_bytes)
@@ -177,12 +177,12 @@ def test_forms_of_shards(chunks, shards, expected):
     assert (meta.chunk_shape, meta.shards) == expected
 
 
-def test_a_guess_for_subchunks_divides_the_shard():
+def test_default_subchunks_divide_shard():
     meta = build_array_meta(shape=(10**5, 10**5), dtype="u2", shards=(9999, 1000))
     assert all(s % c == 0 for s, c in zip(meta.shards, meta.chunk_shape, strict=True))
 
 
-def test_all_faults_are_named_at_once():
+def test_error_names_all_faults():
     with pytest.raises(ArgumentError) as caught:
         build_array_meta(
             shape=(10, -1),
@@ -309,7 +309,7 @@ class _Plus(ArrayArrayCodec):
 
 
 @pytest.mark.parametrize("shards", ["auto", True])
-def test_shards_that_are_chosen(shards):
+def test_auto_shards_have_expected_shape(shards):
     meta = build_array_meta(shape=(10**5, 10**5), dtype="u2", shards=shards)
     assert all(s % c == 0 for s, c in zip(meta.shards, meta.chunk_shape, strict=True))
     assert 2**18 <= np.prod(meta.chunk_shape) * 2 <= 2**20
@@ -327,7 +327,7 @@ def test_shards_with_their_index_at_the_start():
     assert meta.codecs.array_bytes.index_location == "start"
 
 
-def test_a_python_codec_may_come_before_shards():
+def test_python_codec_before_shards_works():
     """The smallest part that is read by itself is then the shard."""
     meta = build_array_meta(shape=8, chunks=8, codecs=[_Plus(), ShardingIndexed((4,))])
     assert meta.chunk_shape == (8,)
@@ -349,7 +349,7 @@ def test_a_python_codec_may_come_before_shards():
         ),
     ],
 )
-def test_messages_name_what_the_user_gave(arguments, message):
+def test_messages_contain_user_value(arguments, message):
     with pytest.raises((ArgumentError, UnsupportedError)) as caught:
         build_array_meta(shape=8, **arguments)
     assert message in str(caught.value)

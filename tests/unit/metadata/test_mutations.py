@@ -135,7 +135,7 @@ def test_groups_of_format_3(document):
 
 
 @given(values)
-def test_anything_else(value):
+def test_any_json_parses_or_raises_documented_error(value):
     for parse_bytes in (v3.parse, lambda data, where: v2.parse_array(data, data, where=where)):
         with contextlib.suppress(MetadataError, UnsupportedError), warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -56,7 +56,7 @@ def test_members_become_the_terms_of_format_3():
     assert array_bytes == {"kind": "bytes", "unit_bytes": 8, "swap": False}
 
 
-def test_all_problems_are_found_at_once():
+def test_error_contains_all_problems():
     found = problems_of(
         shape=[6, -4],
         dtype="|i4",
@@ -124,13 +124,13 @@ def test_filters_and_compressor_are_written_back(filters, compressor):
     assert document["compressor"] == compressor
 
 
-def test_unknown_members_are_ignored_and_kept():
+def test_unknown_members_survive():
     meta = parse(_nczarr_array={"x": 1})
     assert meta.extra == {"_nczarr_array": {"x": 1}}
     assert json.loads(v2.dump(meta)[".zarray"])["_nczarr_array"] == {"x": 1}
 
 
-def test_null_leaves_the_fill_value_open():
+def test_null_fill_value_means_none():
     meta = parse(fill_value=None)
     assert meta.fill_value is None
     assert meta.fill_scalar is None
@@ -195,12 +195,12 @@ def test_attributes_survive_a_rewrite():
         ),
     ],
 )
-def test_documents_have_the_sizes_that_the_tutorial_prints(size, arguments):
+def test_document_sizes_match_tutorial(size, arguments):
     written = v2.dump(build_array_meta(zarr_format=2, **arguments))
     assert sum(map(len, written.values())) == size
 
 
-def test_the_text_of_a_document():
+def test_document_text_is_exact():
     meta = build_array_meta(
         shape=(20, 20),
         chunks=(10, 10),
@@ -236,26 +236,26 @@ def test_codecs_of_numcodecs_run_through_it(monkeypatch):
     assert json.loads(v2.dump(meta)[".zarray"])["compressor"] == {"id": "test.theirs"}
 
 
-def test_what_cannot_be_run_is_refused():
+def test_unknown_codec_of_format_2_raises():
     with pytest.raises(UnsupportedError) as caught:
         parse(filters=[{"id": "no-such-codec"}])
     assert caught.value.extension == "no-such-codec"
 
 
 @pytest.mark.parametrize("codec_id", ["pickle", "vlen-utf8", "json2"])
-def test_codecs_of_objects_take_nothing_else(codec_id):
+def test_object_codecs_reject_other_elements(codec_id):
     with pytest.raises(MetadataError) as caught:
         parse(filters=[{"id": codec_id}])
     assert caught.value.problems[0].kind == "mismatch"
 
 
-def test_a_missing_package_is_named(monkeypatch):
+def test_missing_package_error_names_package(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "numcodecs", None)
     with pytest.raises(UnsupportedError, match="package numcodecs is not installed"):
         parse(compressor={"id": "not-ours", "level": 1})
 
 
-def test_a_package_that_cannot_be_imported_is_named(monkeypatch, tmp_path):
+def test_package_import_error_names_package(monkeypatch, tmp_path):
     """The import of numcodecs fails beside packages whose version it cannot read."""
     (tmp_path / "numcodecs.py").write_text("int('post0')")
     monkeypatch.syspath_prepend(tmp_path)
@@ -265,7 +265,7 @@ def test_a_package_that_cannot_be_imported_is_named(monkeypatch, tmp_path):
     assert caught.value.kind == "missing_package"
 
 
-def test_a_codec_registered_by_a_user_is_found_by_its_id():
+def test_registered_user_codec_is_available_by_id():
     @codec.register_codec
     class Upside(codec.ArrayArrayCodec):
         name = "example.upside"
@@ -296,7 +296,7 @@ def test_groups_keep_their_attributes():
     assert v2.parse_group(written[".zgroup"], written[".zattrs"], where="") == group
 
 
-def test_a_chunk_length_that_zarr_python_stored_as_true():
+def test_chunk_length_true_reads_as_one():
     with pytest.warns(TessarrWarning, match="/chunks/0: true, taken for 1"):
         meta = parse(chunks=[True, 2])
     assert meta.chunk_shape == (1, 2)

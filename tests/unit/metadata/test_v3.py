@@ -56,7 +56,7 @@ def transpose(*order):
     return {"name": "transpose", "configuration": {"order": list(order)}}
 
 
-def test_the_text_of_a_document():
+def test_document_text_is_exact():
     meta = parse(attributes={"b": 1, "a": "ä"}, dimension_names=["x", None])
     assert v3.dump(meta).decode() == (
         '{\n  "zarr_format": 3,\n  "node_type": "array",\n  "shape": [\n    6,\n    4\n  ],\n'
@@ -70,7 +70,7 @@ def test_the_text_of_a_document():
     )
 
 
-def test_all_problems_are_found_at_once():
+def test_error_contains_all_problems():
     found = problems_of(
         shape=[6, -4],
         data_type="r7",
@@ -103,7 +103,7 @@ def test_short_forms_mean_the_same():
 
 
 @pytest.mark.parametrize("encoding", ["default", {"name": "default", "configuration": {}}])
-def test_the_default_separator(encoding):
+def test_default_separator_is_slash(encoding):
     assert parse(chunk_key_encoding=encoding).chunk_key_encoding == DefaultKeys("/")
 
 
@@ -123,13 +123,13 @@ def test_unknown_extensions_are_named(changes, kind, extension):
     assert (caught.value.kind, caught.value.extension) == (kind, extension)
 
 
-def test_what_is_unsupported_is_a_problem_among_others():
+def test_unsupported_extension_is_one_problem_of_several():
     found = problems_of(data_type="float128", shape=[1])
     assert found["/data_type"] == "unsupported_data_type"
     assert len(found) == 2
 
 
-def test_what_need_not_be_understood_is_kept():
+def test_must_understand_false_extension_survives():
     extra = {"must_understand": False, "x": [1]}
     transformer = {"name": "odd", "must_understand": False}
     codec = {"name": "odd", "must_understand": False, "configuration": {"a": 1}}
@@ -143,7 +143,7 @@ def test_what_need_not_be_understood_is_kept():
 
 
 @pytest.mark.parametrize("value", [1, "x", None, [], {}, {"must_understand": True}])
-def test_unknown_members_have_to_say_that_they_may_be_ignored(value):
+def test_unknown_member_without_must_understand_false_raises(value):
     assert problems_of(ours=value) == {"/ours": "unknown_member"}
 
 
@@ -173,7 +173,7 @@ def test_defects_of_real_writers_are_read_with_one_warning(changes, warning):
     assert v3.parse(v3.dump(meta), where="a") == meta  # and written without the defect
 
 
-def test_missing_codecs_of_a_draft_are_elements_as_they_are():
+def test_missing_codecs_mean_bytes():
     document = copy.deepcopy(MINIMAL)
     del document["codecs"]
     with pytest.warns(TessarrWarning, match="'codecs' is missing"):
@@ -212,7 +212,7 @@ def test_missing_codecs_of_a_draft_are_elements_as_they_are():
         ),
     ],
 )
-def test_faults_of_chains_are_found_in_place(codecs, location):
+def test_chain_problems_have_json_path(codecs, location):
     found = problems_of(codecs=codecs)
     assert len(found) == 1
     assert next(iter(found)).startswith(location)
@@ -340,7 +340,7 @@ def test_groups():
 
 
 @pytest.mark.parametrize("text", [b"{}", b"[]", b"1", b"", b'{"zarr_format": true}'])
-def test_what_is_no_node_is_refused(text):
+def test_invalid_node_document_raises(text):
     with pytest.raises(MetadataError):
         v3.parse(text, where="")
 
@@ -361,7 +361,7 @@ def test_values_are_compared_by_content():
             "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}}),
     ],
 )  # fmt: skip
-def test_what_the_engine_cannot_hold_is_found_in_the_document(chunk, codecs):
+def test_size_beyond_engine_limit_is_problem(chunk, codecs):
     changes = {"data_type": "int32", "fill_value": 0, "chunk_grid": grid(*chunk)}
     if codecs is not None:
         changes["codecs"] = [codecs]
@@ -369,7 +369,7 @@ def test_what_the_engine_cannot_hold_is_found_in_the_document(chunk, codecs):
 
 
 @pytest.mark.parametrize("later", [4, 17, 2**70])
-def test_a_later_format_is_not_supported_rather_than_broken(later):
+def test_later_format_is_unsupported_not_invalid(later):
     """Nothing else is said of such a document: its rules are not known here."""
     for document in ({"zarr_format": later}, {"zarr_format": later, "novel": [], "shape": "?"}):
         with pytest.raises(UnsupportedError) as caught:
@@ -384,7 +384,7 @@ def test_a_later_format_is_not_supported_rather_than_broken(later):
         assert "newer" in str(error)
 
 
-def test_a_document_under_the_name_of_another_format_says_what_its_name_would_be():
+def test_document_of_other_format_error_names_right_document():
     with pytest.raises(MetadataError, match=r"2 is not 3: .* are called \.zarray"):
         v3.parse(b'{"zarr_format": 2, "node_type": "group"}', where="")
     with pytest.raises(MetadataError, match=r"3 is not 2: .* is called zarr\.json"):
@@ -411,7 +411,7 @@ def rectilinear(*axes):
         ),
     ],
 )
-def test_lengths_that_zarr_python_stored_in_other_words(changes, defect, same_as):
+def test_chunk_lengths_in_zarr_python_forms_read(changes, defect, same_as):
     with pytest.warns(TessarrWarning, match=defect) as caught:
         meta = parse(**changes)
     assert len(caught) == 1
@@ -419,7 +419,7 @@ def test_lengths_that_zarr_python_stored_in_other_words(changes, defect, same_as
     assert json.loads(v3.dump(meta))["chunk_grid"] == same_as
 
 
-def test_lengths_of_subchunks_that_zarr_python_stored_in_other_words():
+def test_subchunk_lengths_in_zarr_python_forms_read():
     with pytest.warns(TessarrWarning, match="true, taken for 1"):
         meta = parse(codecs=[sharding([True, 2])])
     assert meta == parse(codecs=[sharding([1, 2])])
@@ -428,6 +428,6 @@ def test_lengths_of_subchunks_that_zarr_python_stored_in_other_words():
 @pytest.mark.parametrize(
     "lengths", [grid(False, 2), grid(3.0, 2), rectilinear([0.5], [4]), rectilinear([[3, 2.0]], [4])]
 )
-def test_lengths_that_mean_nothing(lengths):
+def test_invalid_lengths_are_problems(lengths):
     with pytest.raises(MetadataError):
         parse(chunk_grid=lengths)

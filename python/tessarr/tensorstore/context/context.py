@@ -7,7 +7,7 @@ from threading import RLock
 from types import EllipsisType
 from typing import Any, Final, TypeAlias
 
-from tessarr._safe_repr import cut, safe_repr
+from tessarr._safe_repr import safe_repr, truncate
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.resources import KINDS, Kind, kind_of
 from tessarr.tensorstore.json.format_json import format_repr
@@ -301,7 +301,7 @@ class Context:
             context = context._parent
         # The parent may have the same name, for something else.
         if (context, key) in way:
-            names = cut(" -> ".join(as_json(name) for _, name in (*way, (context, key))))
+            names = truncate(" -> ".join(as_json(name) for _, name in (*way, (context, key))))
             raise ArgumentError(f"Context resource reference cycle: {names}")
         value = context._spec._items[key]
         if isinstance(value, str):

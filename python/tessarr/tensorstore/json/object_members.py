@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from operator import index
 from typing import Any
 
-from tessarr._safe_repr import cut, printable, safe_repr
+from tessarr._safe_repr import safe_repr, to_printable, truncate
 from tessarr.errors import ArgumentError, NotJSONError
 
 __all__ = [
@@ -40,7 +40,7 @@ def as_json(value: Any) -> str:
     from json import JSONEncoder
 
     try:
-        return printable(JSONEncoder(ensure_ascii=False, default=safe_repr).iterencode(value))
+        return to_printable(JSONEncoder(ensure_ascii=False, default=safe_repr).iterencode(value))
     except (TypeError, ValueError, RecursionError):
         return safe_repr(value)
 
@@ -93,7 +93,7 @@ def read_members(value: Any, known: Mapping[str, Callable[[Any], Any]]) -> dict[
         raise expected_error("object", value)
     extra = sorted(as_json(name) for name in value if name not in known)
     if extra:
-        raise ArgumentError(f"Object includes extra members: {cut(', '.join(extra))}")
+        raise ArgumentError(f"Object includes extra members: {truncate(', '.join(extra))}")
     found: dict[str, Any] = {}
     for name, read in known.items():
         if name in value:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tessarr import dtype as data_types
-from tessarr._safe_repr import cut, safe_repr
+from tessarr._safe_repr import safe_repr, truncate
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.schema.data_type import byte, char, of_stored
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
@@ -82,7 +82,7 @@ def element_of(stored: data_types.DataType, field: Field = WHOLE) -> Element:
     if name not in names:
         raise ArgumentError(
             f"field {safe_repr(name)}: give one of "
-            f"{cut(', '.join(map(safe_repr, names)))} of the data type"
+            f"{truncate(', '.join(map(safe_repr, names)))} of the data type"
         )
     assert stored.numpy.fields is not None
     found = stored.numpy.fields[name][0]
