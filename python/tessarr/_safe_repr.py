@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["cut", "printable", "safe_repr"]
+__all__ = ["safe_repr", "to_printable", "truncate"]
 
-ROOM: Final = 200
+MAX_LENGTH: Final = 200
 """The maximum number of characters of a value in a message."""
 
-_BITS: Final = 256
+_MAX_BITS: Final = 256
 
 
 def safe_repr(value: object) -> str:
@@ -30,72 +30,72 @@ def safe_repr(value: object) -> str:
     True
     """
     try:
-        return printable(_pieces(value))
+        return to_printable(_iter_pieces(value))
     except RecursionError:  # the stack was nearly full before the call
-        return _nameless(value)
+        return _describe_type(value)
 
 
-def printable(pieces: Iterable[str]) -> str:
+def to_printable(pieces: Iterable[str]) -> str:
     r"""Return the truncated text of `pieces` with escapes for lone surrogates.
 
     Examples
     --------
-    >>> print(printable("/a\ud800"))
+    >>> print(to_printable("/a\ud800"))
     /a\ud800
     """
-    return cut(pieces).encode("utf-8", "backslashreplace").decode()
+    return truncate(pieces).encode("utf-8", "backslashreplace").decode()
 
 
-def cut(pieces: Iterable[str]) -> str:
+def truncate(pieces: Iterable[str]) -> str:
     """Join pieces up to the maximum length, without consuming further pieces."""
     text = ""
     for piece in pieces:
         text += piece
-        if len(text) > ROOM:
-            return f"{text[:ROOM]}…"
+        if len(text) > MAX_LENGTH:
+            return f"{text[:MAX_LENGTH]}…"
     return text
 
 
-def _pieces(value: Any) -> Iterator[str]:
+def _iter_pieces(value: Any) -> Iterator[str]:
     """Yield the text in pieces, so the caller can stop before the end of a large value."""
     kind = type(value)
     if kind is str or kind is bytes:
-        yield repr(value[: ROOM + 1])
+        yield repr(value[: MAX_LENGTH + 1])
     elif kind is int:
         bits = value.bit_length()
-        yield repr(value) if bits <= _BITS else f"an integer of {bits} bits"
+        yield repr(value) if bits <= _MAX_BITS else f"an integer of {bits} bits"
     elif kind is list:
-        yield from _between("[", value, "]")
+        yield from _iter_sequence("[", value, "]")
     elif kind is tuple:
-        yield from _between("(", value, ",)" if len(value) == 1 else ")")
+        yield from _iter_sequence("(", value, ",)" if len(value) == 1 else ")")
     elif kind is slice:
-        yield from _between("slice(", (value.start, value.stop, value.step), ")")
+        yield from _iter_sequence("slice(", (value.start, value.stop, value.step), ")")
     elif kind is dict:
         yield "{"
         for k, (name, item) in enumerate(value.items()):
             yield ", " if k else ""
-            yield from _pieces(name)
+            yield from _iter_pieces(name)
             yield ": "
-            yield from _pieces(item)
+            yield from _iter_pieces(item)
         yield "}"
     else:
-        yield _other(value)
+        yield _object_repr(value)
 
 
-def _between(start: str, items: list[Any] | tuple[Any, ...], end: str) -> Iterator[str]:
+def _iter_sequence(start: str, items: list[Any] | tuple[Any, ...], end: str) -> Iterator[str]:
     yield start
     for k, item in enumerate(items):
         yield ", " if k else ""
-        yield from _pieces(item)
+        yield from _iter_pieces(item)
     yield end
 
 
-def _other(value: object) -> str:
+def _object_repr(value: object) -> str:
     try:
         return repr(value)
     except Exception:  # noqa: BLE001 (the original error must not be replaced)
-        return _nameless(value)
+        return _describe_type(value)
 
 
-def _nameless(value: object) -> str:
+def _describe_type(value: object) -> str:
     return f"an object of {type(value).__name__!r}"

@@ -1,4 +1,4 @@
-"""What tests of views over handles share: random indexing, and comparison of what comes of it."""
+"""Random indexing and comparison of its results, for tests of views over handles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def outcome(action: Any) -> Any:
 
 
 def plain_outcome(action: Any) -> Any:
-    """Return what can be compared by itself: lists, text, or the class of the error."""
+    """Return a comparable form: lists, text, or the class of the error."""
     found = outcome(action)
     if isinstance(found, type):
         return found

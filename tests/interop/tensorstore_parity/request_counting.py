@@ -1,4 +1,4 @@
-"""How often files are asked for, by Tessarr and by TensorStore."""
+"""Counts of file requests by Tessarr and by TensorStore."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VALUES = np.arange(64 * 64, dtype="i4").reshape(64, 64)
 
 
 class Side:
-    """One implementation, on a folder of its own, and what it asked for so far."""
+    """One implementation, with its own folder and its request counts."""
 
     def __init__(self, folder: Path, *, real: bool) -> None:
         self.ts: Any = theirs if real else ours
@@ -61,7 +61,7 @@ class Side:
             codec=self.ts.CodecSpec({"driver": "zarr3", "codecs": [_zstd(sharded=sharded)]}),
         )
         made.write(VALUES).result()
-        time.sleep(0.03)  # until time stamps tell whether files are changed again
+        time.sleep(0.03)  # until time stamps distinguish changes
         return made
 
     def create_old(self, path: str) -> Any:
@@ -89,8 +89,8 @@ class Side:
     def asked(self) -> dict[str, int]:
         """Return opens, reads and writes so far.
 
-        A value that is changed is opened first, if need be. Parts of it that are then read in
-        place are not counted: TensorStore reads all of it.
+        A change opens the value first if needed. Reads of parts in place are not counted:
+        TensorStore reads the whole value.
         """
         if not self.real:
             found = self.store.counts()
@@ -143,12 +143,12 @@ def _zstd(*, sharded: bool) -> Any:
 
 
 def requests(counts: dict[str, int]) -> tuple[int, int]:
-    """Return how often keys were asked for, in order to look or to change, and reads."""
+    """Return the numbers of lookups and reads of keys."""
     return counts["opens"] + counts["writes"], counts["reads"]
 
 
 class Scenarios:
-    """What is done on both sides, and how often ours opens, reads and writes for it."""
+    """Scenarios for both sides, and the expected opens, reads and writes of ours."""
 
     def __init__(self) -> None:
         self.all: dict[str, tuple[Callable[[Side], None], tuple[int, int, int]]] = {}
@@ -161,7 +161,7 @@ class Scenarios:
         return add
 
     def check(self, name: str, folder: Path) -> None:
-        """Assert that ours asks as often as is said, and not more often than TensorStore."""
+        """Assert the expected counts, and that they do not exceed TensorStore's."""
         scenario, expected = self.all[name]
         sides = [Side(folder / word, real=word == "theirs") for word in ("ours", "theirs")]
         for side in sides:
@@ -172,7 +172,7 @@ class Scenarios:
 
 
 def codecs_of(stored: str, inside: tuple[int, ...]) -> list[Any]:
-    """Return the codecs of what is stored as chunks or in shards, packed or not."""
+    """Return the codecs of chunks or shards, compressed or not."""
     codecs: list[Any] = [_BYTES]
     if "zstd" in stored:
         codecs.append({"name": "zstd", "configuration": {"level": 1}})

@@ -1,4 +1,4 @@
-"""``ts.array``: what is used where it lies, and what is copied."""
+"""``ts.array``: sources that are shared and sources that are copied."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tessarr.errors import ArgumentError
 
 
 class Interface:
-    """What tells where its elements are."""
+    """An object with the array interface."""
 
     def __init__(self, values: Any) -> None:
         self.values = values
@@ -22,7 +22,7 @@ class Interface:
 
 
 class Convertible:
-    """What NumPy asks for an array."""
+    """An object with ``__array__``."""
 
     def __init__(self, values: Any) -> None:
         self.values = values

@@ -1,4 +1,4 @@
-"""Reads that begin together, of several arrays: by one call of the engine."""
+"""Reads of several arrays that start together, with one call of the engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALUES = np.arange(6 * 40).reshape(6, 40).astype("i4")
 
 @pytest.fixture
 def group_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many reads each call of the engine began."""
+    """The number of reads of each engine call."""
     found: list[int] = []
     real = _engine.start_reads
 
@@ -79,7 +79,7 @@ OF_TYPES = {
 @pytest.mark.parametrize("name", VIEWS)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_views_of_one_array(tmp_path: Path, name: str, order: Any, dtype: str) -> None:
-    """Elements come to their places at once, or by a buffer; objects, too."""
+    """Elements go to the output directly or through a buffer; objects, too."""
     values = OF_TYPES[dtype]
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri() + "/"}
     layout = ts.ChunkLayout(chunk_shape=[4, 10])
@@ -99,7 +99,7 @@ def test_views_of_one_array(tmp_path: Path, name: str, order: Any, dtype: str) -
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_layers_of_text(name: str) -> None:
-    """Objects that are read by a buffer come to their places among those of other layers."""
+    """Objects from a buffer go to their positions among those of other layers."""
     values = OF_TYPES["ustring"][:3]
     layers: list[Any] = [ts.array(row, dtype="ustring") for row in values]
     for k in (0, 2):
@@ -133,7 +133,7 @@ def test_layers_are_read_by_one_call(tmp_path: Path, name: str, order: Any) -> N
 
 
 def test_layers_of_all_kinds(tmp_path: Path) -> None:
-    """What is in memory, what is stored, and what is made of either."""
+    """Layers in memory, stored layers, and combinations of them."""
     one, two, *_ = rows(tmp_path)
     fields = {"metadata": {"dtype": [["x", "<i4"], ["y", "<f8"]]}, "field": "x"}
     spec = {"driver": "zarr", "kvstore": "memory://", **fields}
@@ -214,7 +214,7 @@ def test_layers_in_batch_start_at_submit(tmp_path: Path) -> None:
         stack = ts.stack(layers, axis=0)
         later = stack.read(batch=batch)
         early = stack[1:, 3].read(batch=batch)
-        np.testing.assert_array_equal(early.result(), VALUES[1:, 3])  # wanted before
+        np.testing.assert_array_equal(early.result(), VALUES[1:, 3])  # requested before
         layers[0][...] = 7
     np.testing.assert_array_equal(later.result(), [np.full(40, 7), *VALUES[1:]])
 

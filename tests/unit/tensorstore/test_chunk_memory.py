@@ -1,4 +1,4 @@
-"""What chunks that are written again ask of the system, in page faults: memory is used again."""
+"""Memory of rewritten chunks is reused: counted in page faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHUNKS, CHUNK_BYTES = 16, 1 << 20
 
 
 def faults() -> int:
-    """Tell how many pages this process was given so far."""
+    """Return the number of page faults of this process."""
     return int(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
 
 
@@ -42,8 +42,8 @@ def test_memory_of_replaced_values_is_reused(driver: str, parts: int, tmp_path: 
         return faults() - before
 
     for _ in range(3):
-        written()  # values that are replaced, and values that are kept aside
+        written()  # replaced values and cached values
     pages = CHUNKS * CHUNK_BYTES // resource.getpagesize()
-    # The allocator returns memory that is free for some milliseconds, so that a process that has to
-    # wait for a processor gets new pages now and then: the median round counts.
+    # The allocator returns memory that is free for some milliseconds, so a process that waits for a
+    # processor gets new pages now and then: the median round counts.
     assert median(written() for _ in range(8)) < pages // 8

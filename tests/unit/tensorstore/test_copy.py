@@ -1,4 +1,4 @@
-"""Copies from one handle to another: what they hold in memory, and where elements go."""
+"""Copies from one handle to another: memory use, and the elements that they write."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def peak_bytes(work: Callable[[], object]) -> int:
 def test_copy_to_memory_needs_no_buffer(stored: ts.TensorStore) -> None:
     out = np.zeros(SHAPE, "u2")
     target = ts.array(out)
-    target.write(stored).result()  # what is loaded at first
+    target.write(stored).result()  # loads modules
     out[...] = 0
     assert peak_bytes(target.write(stored).result) < VALUES.nbytes // 4
     assert (out == VALUES).all()

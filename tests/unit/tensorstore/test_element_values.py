@@ -1,4 +1,4 @@
-"""Text, bytes and JSON: what is no element is refused, before anything is stored."""
+"""Text, bytes and JSON: invalid elements are refused before anything is stored."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_elements_are_plain(name: str, value: Any, stored: Any) -> None:
 
 @pytest.mark.parametrize("value", [b"a", bytearray(b"a"), [b"a"], {"a": memoryview(b"a")}, {1}, 1j])
 def test_bytes_and_sets_are_not_json(value: Any) -> None:
-    """Bytes would be text in one place, and a list of numbers in another."""
+    """Bytes would become text in one context and a list of numbers in another."""
     with pytest.raises(NotJSONError, match="JSON has nothing for"):
         ts.json(value)
     with pytest.raises(NotJSONError, match="is not JSON"):
@@ -150,7 +150,7 @@ def test_json_of_an_array() -> None:
 
 
 def test_format_2_stores_no_text_without_a_filter() -> None:
-    """And what was there stays."""
+    """The old content stays."""
     context = ts.Context()
     spec = {"driver": "zarr", "kvstore": "memory://a/"}
     ts.open(spec, create=True, dtype="int32", shape=[4], context=context).result().write(1).result()

@@ -1,4 +1,4 @@
-"""Errors say where they are, what is wrong, and what to do, in few words."""
+"""Errors name the place, the problem and the solution in few words."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TOO_LARGE: dict[str, tuple[str, Callable[[int], Any]]] = {
 @pytest.mark.parametrize("number", [10**400, 10**5000], ids=["floats", "digits"])
 @pytest.mark.parametrize("name", TOO_LARGE)
 def test_numbers_that_are_too_large(name: str, number: int) -> None:
-    """It is told of what they are the number; they are still an OverflowError."""
+    """The error names the member; it is also an OverflowError."""
     where, act = TOO_LARGE[name]
     with pytest.raises(TooLargeError, match=where):
         act(number)
@@ -58,13 +58,13 @@ def test_json_integer_errors_have_a_path(place: str) -> None:
 
 
 def test_open_of_group_is_refused() -> None:
-    """NumPy's reason is told by an error of ours."""
+    """NumPy's reason is part of our error."""
     with pytest.raises(ArgumentError, match="cannot convert the value to an array"):
         ts.array([[1, 2], [3]])
 
 
 def test_deleting_without_creating() -> None:
-    """What is missing is named, and nothing that was not given."""
+    """The error names the missing constraint only."""
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     with pytest.raises(ArgumentError, match="delete_existing without create"):
         ts.open(spec, delete_existing=True).result()
@@ -73,7 +73,7 @@ def test_deleting_without_creating() -> None:
 
 
 def test_codecs_without_shards() -> None:
-    """Where chunks cannot be read in parts, it is told why."""
+    """The error explains why chunks cannot be read in parts."""
     spec = {"driver": "zarr3", "kvstore": "memory://", "metadata": {"codecs": [{"name": "blosc"}]}}
     layout = ts.ChunkLayout(read_chunk_shape=[16], write_chunk_shape=[64])
     with pytest.raises(ArgumentError, match=r"16 .* 64: sharding_indexed is not among the codecs"):
@@ -82,7 +82,7 @@ def test_codecs_without_shards() -> None:
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr", "auto"])
 def test_arrays_that_are_missing(driver: str, tmp_path: Path) -> None:
-    """They are told by the URL that would open them."""
+    """The error has the URL of the missing array."""
     for url in ("memory://a%20b/c/", f"file://{tmp_path}/c/"):
         with pytest.raises(NotFoundError, match=f"at '{url}': .*zarr") as caught:
             ts.open({"driver": driver, "kvstore": url}).result()
@@ -90,14 +90,14 @@ def test_arrays_that_are_missing(driver: str, tmp_path: Path) -> None:
 
 
 def test_location_without_url() -> None:
-    """There the path is told."""
+    """Such an error has the path."""
     layers = {"driver": "kvstack", "layers": [{"base": "memory://"}], "path": "x/"}
     with pytest.raises(NotFoundError, match="no array at 'x/'"):
         ts.open({"driver": "zarr3", "kvstore": layers}).result()
 
 
 def test_arrays_that_exist(tmp_path: Path) -> None:
-    """They are told by their URL, too."""
+    """The error has the URL of the existing array."""
     spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/a/"}
     ts.open(spec, create=True, dtype="int8", shape=[3]).result()
     with pytest.raises(ExistsError, match=f"at 'file://{tmp_path}/a/': 'zarr.json' is present"):
@@ -106,7 +106,7 @@ def test_arrays_that_exist(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["driver", "open", "rank", "dtype", "path"])
 def test_members_are_named(name: str) -> None:
-    """A member of another type is told by its name."""
+    """The error names a member of a wrong type."""
     with pytest.raises(TessarrError, match=f'^(Error parsing object member )?"?{name}"?: '):
         ts.Spec({"driver": "zarr3", "kvstore": "memory://", name: []})
 
@@ -176,7 +176,7 @@ OUTSIDE: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_outside_position_error_names_dimension(name: str) -> None:
-    """And whoever counts from the end, as NumPy does, is told that nobody does here."""
+    """A negative index error states that positions do not count from the end."""
     act, expected = OUTSIDE[name]
     with pytest.raises((ArgumentError, SelectionError)) as raised:
         act()
@@ -200,7 +200,7 @@ def _describe(own: Exception) -> Any:
 
 
 def test_errors_of_the_user_are_not_changed() -> None:
-    """The one with TensorStore's code is another, which tells the same."""
+    """The error with TensorStore's code is a new one with the same text."""
     own = AbsentError("a", 3)
     own.add_note("looked for in vain")
     own.__cause__ = KeyError("a")

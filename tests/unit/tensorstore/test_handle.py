@@ -155,10 +155,10 @@ def test_cast_errors_have_precedence(dtype: str, order: Literal["C", "F"]) -> No
 
 
 class Exposed:
-    """Values that are not an array, but say by a protocol of NumPy where they lie."""
+    """An object with NumPy's array interface that is not an array."""
 
     def __init__(self, values: Any, protocol: str) -> None:
-        self.values = values  # which have to live as long
+        self.values = values  # must live as long
         setattr(self, protocol, getattr(values, protocol))
 
 

@@ -1,4 +1,4 @@
-"""Whatever stands where an argument is meant: there is a value, or an error tells it briefly."""
+"""Any object as an argument gives a value or one short error."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ DEPTH = 100_000
 
 
 class UntoldError(Exception):
-    """What is raised where an object is to be shown."""
+    """Raised by ``__repr__``."""
 
 
 class OwnError(Exception):
-    """What is raised where an object is asked for what it looks like."""
+    """Raised by methods of conversion."""
 
 
 class Mute:
-    """An object of which nothing is told."""
+    """An object without a repr."""
 
     def __repr__(self) -> str:
         raise UntoldError
@@ -43,7 +43,7 @@ class Torn(Mute):
 
 
 class Refusing(Mute):
-    """An object that looks like everything, and is nothing."""
+    """An object with every method of conversion, all of which fail."""
 
     def __index__(self) -> int:
         raise OwnError
@@ -294,7 +294,7 @@ def test_invalid_argument_has_one_short_error(name: str, monkeypatch: pytest.Mon
 
 
 def _fault(make: Callable[[Any], Any], value: Any) -> str:
-    """What is wrong with what comes of a value; "" if nothing is."""
+    """Return the problem with an outcome; "" if there is none."""
     try:
         made = make(value)
         if isinstance(made, ts.Future | ts.WriteFutures):

@@ -1,4 +1,4 @@
-"""What is read may be of any size, also of one for which there is no memory: that is one error."""
+"""A read that does not fit into memory raises one clear error."""
 
 from __future__ import annotations
 

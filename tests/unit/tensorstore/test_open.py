@@ -219,7 +219,7 @@ def test_pickles(tmp_path: Path) -> None:
 
 
 def test_pickle_omits_defaults(tmp_path: Path) -> None:
-    """Resources of a context come with a handle; those that nobody shares do not."""
+    """A spec keeps shared resources of a context, and no unshared ones."""
     url = f"file://{tmp_path}|zarr3:"
     alone = ts.open(url, create=True, dtype="int8", shape=[4]).result()
     context = ts.Context({"cache_pool": {"total_bytes_limit": 12345}})
@@ -236,7 +236,7 @@ def test_pickle_omits_defaults(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("driver", "document"), [("zarr3", "zarr.json"), ("zarr", ".zarray")])
 def test_context_shares_metadata(tmp_path: Path, driver: str, document: str) -> None:
-    """As TensorStore's metadata cache: it is one request, or none where any time will do."""
+    """As in TensorStore's metadata cache: one request, or none if any age will do."""
     counting = CountingStore(LocalStore(tmp_path))
 
     def requests(**options: Any) -> tuple[ts.TensorStore, int]:
@@ -247,7 +247,7 @@ def test_context_shares_metadata(tmp_path: Path, driver: str, document: str) -> 
     shared, spec = ts.Context(), {"dtype": "int8", "shape": [4]}
     requests(create=True, **spec)
     first, asked = requests(context=shared)
-    assert asked == 1  # of format 2, too: attributes are not wanted
+    assert asked == 1  # also of format 2, where attributes are not needed
     assert requests(context=shared)[1] == 1
     assert requests(context=shared, recheck_cached_metadata=False)[1] == 0
     assert requests(context=shared, recheck_cached_metadata=1.0)[1] == 0
@@ -299,7 +299,7 @@ def test_handle_detects_replaced_array(tmp_path: Path) -> None:
 
 
 def test_fill_values_with_different_nan_bits(context: ts.Context) -> None:
-    """Metadata are recalled by what was wanted, to the last bit."""
+    """Metadata are cached by the exact constraints, to the last bit."""
     stored = []
     for bits in (0x7FC00000, 0x7FC00001):
         fill = np.array(bits, "u4").view("f4")
@@ -339,7 +339,7 @@ def test_a_document_of_another_name(tmp_path: Path) -> None:
 
 
 def test_dimension_separator_never_changes_keys(tmp_path: Path) -> None:
-    """A document that tells no separator means "."; else what is stored would not be seen."""
+    """A document without a separator means "."; another one would hide stored chunks."""
     spec = {"driver": "zarr2", "kvstore": f"file://{tmp_path}/"}
     made = ts.open(spec, create=True, dtype="int8", shape=[4, 5]).result()
     made[...] = 3
@@ -447,7 +447,7 @@ def test_a_context_is_a_context() -> None:
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 def test_the_bytes_of_an_element_are_a_dimension(driver: str, n: int) -> None:
-    """Even if it is a single one."""
+    """Even a single one."""
     metadata: dict[str, Any] = {"shape": [4], "data_type": f"r{8 * n}"}
     if driver == "zarr":
         metadata = {"shape": [4], "chunks": [2], "dtype": f"|V{n}", "compressor": None}
@@ -478,7 +478,7 @@ def test_pickle_keeps_mode(tmp_path: Path, allowed: str, mode: str) -> None:
 def test_deleted_array_leaves_cache(
     driver: str, memory: bool, recheck: bool, tmp_path: Path
 ) -> None:
-    """Neither is it read as what was created anew, nor stored with what is written to that."""
+    """Old chunks are neither read as part of the new array nor stored with its writes."""
     context = ts.Context({"cache_pool": {"total_bytes_limit": 1 << 20}})
     spec = {
         "driver": driver,
@@ -499,7 +499,7 @@ def test_deleted_array_leaves_cache(
 
 @pytest.mark.parametrize("own", [False, True])
 def test_create_with_sync_uses_another_thread(own: bool, tmp_path: Path) -> None:
-    """Programs begin to create many arrays: these wait for a slow disk together."""
+    """Programs create many arrays concurrently: these wait for a slow disk in parallel."""
     context = ts.Context({"file_io_concurrency": {"limit": 4}}) if own else None
     begun: list[tuple[ts.Future[ts.TensorStore], bool]] = []
 

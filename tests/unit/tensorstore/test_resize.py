@@ -1,4 +1,4 @@
-"""Resizes of handles: in transactions, and beside others who change the same array."""
+"""Resizes of handles, in transactions and with concurrent writers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_refused_resize_is_decided_again_at_commit() -> None:
 
 
 class Places(dict[str, bytes]):
-    """A mapping whose keys cannot be deleted when it is said so."""
+    """A mapping that refuses to delete keys on demand."""
 
     keeps = False
 
@@ -94,7 +94,7 @@ def test_write_after_resize_survives_concurrent_growth(tmp_path: Path) -> None:
 
 
 def test_failure_after_commit_is_reported() -> None:
-    """Chunks that others added cannot be deleted: nobody waits for ever."""
+    """Chunks of other writers cannot be deleted: the resize ends with an error."""
     places = Places()
     one, other = resize_in_transaction({"driver": "tessarr", "store": places})
     transaction = ts.Transaction()
@@ -118,7 +118,7 @@ def test_atomic_resize_accepts_rewritten_document() -> None:
 
 
 class Overtaken(dict[str, bytes]):
-    """A mapping that lets others go first, if they can, when a key is read that is said."""
+    """A mapping that runs another operation when a key is read."""
 
     others: tuple[str, Callable[[], Any]] | None = None
 

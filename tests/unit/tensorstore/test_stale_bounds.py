@@ -1,4 +1,4 @@
-"""Reads and writes use the bounds of now: those that are known, or looked at again when due."""
+"""Reads and writes use the current bounds, and refresh stale ones."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_bounds_are_integers() -> None:
 
 
 def _marked(store: ts.TensorStore) -> list[ts.TensorStore]:
-    """Give views whose bounds follow those of a store of six elements."""
+    """Return views whose bounds follow those of a store of six elements."""
     cast = ts.cast(store, "float64")
     return [one[2:4].mark_bounds_implicit[True] for one in (store, cast, ts.concat([store], 0))]
 

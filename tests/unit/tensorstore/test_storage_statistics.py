@@ -1,4 +1,4 @@
-"""`TensorStore.storage_statistics`: what of a view is stored."""
+"""`TensorStore.storage_statistics`: whether chunks of a view are stored."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_position_beyond_shape_is_not_stored(layout: ts.ChunkLayout) -> None:
 
 @pytest.mark.parametrize("layout", [PLAIN, SHARDED])
 def test_position_below_origin_is_not_stored(layout: ts.ChunkLayout) -> None:
-    """Positions that are none may be asked for where a bound is implicit."""
+    """Implicit bounds allow positions outside the array."""
     driver = _store(layout)._driver
 
     def describe(view: ts.IndexTransform) -> tuple[bool | None, bool | None]:
@@ -117,7 +117,7 @@ def test_an_array_without_dimensions_has_one_chunk() -> None:
 
 
 class _Counted(dict[str, bytes]):
-    """A store that counts how often it is listed, and asked for keys."""
+    """A store that counts lists and lookups."""
 
     listed = asked = 0
 
@@ -151,7 +151,7 @@ def test_many_chunks_take_one_listing() -> None:
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 def test_statistics_of_huge_grid_are_fast(driver: str) -> None:
-    """What is stored is listed; what is known already is not looked for again."""
+    """One list finds the stored chunks; known chunks are not looked up again."""
     size = 2**40
     layout = ts.ChunkLayout(chunk_shape=[1])
     spec = {"driver": driver, "kvstore": "memory://"}

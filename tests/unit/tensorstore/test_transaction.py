@@ -1,4 +1,4 @@
-"""Transactions of arrays, how often stores are asked, and who ends them."""
+"""Transactions of arrays: requests, and the thread that commits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def count_requests(before: dict[str, int], store: CountingStore) -> dict[str, in
     return {name: after[name] - before[name] for name in after if after[name] != before[name]}
 
 
-# What handles do
+# Handles
 
 
 def _chosen(array: tessarr.Array, key: Any) -> tuple[IndexTransform, Any]:
@@ -209,7 +209,7 @@ def test_write_order_matches_writes_without_transaction(
 def test_shard_without_codecs_equals_plain_write(
     location: str, order: list[int], dtype: str
 ) -> None:
-    """They are kept as they are stored, in whatever parts they were written."""
+    """They are staged as stored, whichever parts were written."""
     inner = {
         "chunk_shape": [2, 2],
         "codecs": [
@@ -238,7 +238,7 @@ def test_shard_without_codecs_equals_plain_write(
                 inside[part] = ~values[part]
                 inside[part] = values[part]
             keys = alone.kvstore.list().result()
-            # What is looked at stays as it is, and can be written again.
+            # Values that were read stay the same, and can be written again.
             assert [inside.kvstore[key] for key in keys] == [alone.kvstore[key] for key in keys]
             inside[4, 7] = alone[4, 7] = ~values[4, 7]
         assert staged.kvstore.list().result() == keys
@@ -295,7 +295,7 @@ def test_commit_runs_in_calling_thread(main: bool) -> None:
 def test_commit_sync_writes_small_file_inline(
     keys: int, size: int, here: bool, tmp_path: Path
 ) -> None:
-    """Another thread would take longer to begin; who does not wait leaves it to that."""
+    """A hand-off to another thread would take longer; an asynchronous commit uses it."""
     store = ts.KvStore.open(f"file://{tmp_path}/").result()
     for commit, at_once in [
         (ts.Transaction.commit_async, False),
@@ -338,7 +338,7 @@ def test_keys_in_memory_are_staged_and_committed_by_the_engine() -> None:
 
 
 def test_keys_are_staged_during_iteration() -> None:
-    """Who looks holds the transaction, but the engine adds a store of keys in memory any time."""
+    """The iteration holds the transaction, but the engine can add a store of keys in memory."""
     transaction = ts.Transaction(atomic=True)
     first, second = (
         ts.KvStore.open("memory://").result().with_transaction(transaction) for _ in range(2)

@@ -1,4 +1,4 @@
-"""What handles show of changes that are not committed, or only to a part of an element."""
+"""Handles with uncommitted changes, and writes to parts of elements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import tessarr.tensorstore as ts
 from tessarr.errors import ConflictError
 
-# What handles show
+# Reads of staged changes
 
 
 def records(field: str, **options: Any) -> ts.TensorStore:
@@ -50,7 +50,7 @@ def test_write_of_field_keeps_other_fields() -> None:
     transaction = ts.Transaction()
     inside = first.with_transaction(transaction)
     inside[2:6] = 7
-    second[3] = 2.5  # others write another field of the same element meanwhile
+    second[3] = 2.5  # other writers change another field of the same element
     first[4] = 9
     first[6] = 8
     assert inside.read().result().tolist() == [0, 0, 7, 7, 7, 7, 8] + [0] * 9
@@ -74,7 +74,7 @@ def raw(**options: Any) -> ts.TensorStore:
 
 
 def test_write_of_bytes_keeps_other_bytes() -> None:
-    """Threads that write different bytes of the same elements lose nothing."""
+    """Threads that write different bytes of the same elements lose no update."""
     handle = raw(create=True)
     expected = np.empty((6, 8), "S1")
 
@@ -171,7 +171,7 @@ def test_missing_subchunk_is_reported() -> None:
 def test_chunk_without_codecs_keeps_other_writers_elements(
     keys: list[Any], kind: str, fill: int
 ) -> None:
-    """Whatever of a chunk was written: boxes, several of them, steps, and all inside the array."""
+    """Any part of a chunk: boxes, several boxes, steps, always inside the array."""
     draw = np.random.default_rng(5)
     store = ts.open(
         {"driver": "zarr3", "kvstore": "memory://", "metadata": {"codecs": [{"name": "bytes"}]}},
@@ -189,7 +189,7 @@ def test_chunk_without_codecs_keeps_other_writers_elements(
         parts = [(key, draw.integers(0, 2, expected[key].shape).astype(kind)) for key in keys]
         for key, values in parts:
             staged[key].write(values).result()
-        # Others change what is written here, too, and what is not.
+        # Other writers change elements that the transaction writes, and others.
         expected[3:9, 2:] = fill
         store[3:9, 2:] = expected[3:9, 2:]
     for key, values in parts:
@@ -214,7 +214,7 @@ def test_cached_user_stores_join_transaction(options: dict[str, bool], shared: b
 
 
 def test_staged_elements_are_readable_during_list() -> None:
-    """Chunks become keys then, and are seen until they are."""
+    """Chunks become keys, which stay visible until the commit."""
     layout = ts.ChunkLayout(chunk_shape=[64])
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     array = ts.open(
@@ -246,8 +246,8 @@ def test_staged_elements_are_readable_during_list() -> None:
 SHRUNK = {"chunk_layout": ts.ChunkLayout(chunk_shape=[4, 3]), "dtype": ts.int8}
 
 
-def start_all(size: int = 20) -> tuple[ts.TensorStore, ts.Transaction, Any]:
-    """Return an array, a transaction, and its array as who begins to write now knows it."""
+def begin_transaction(size: int = 20) -> tuple[ts.TensorStore, ts.Transaction, Any]:
+    """Return an array, a transaction, and the array as a new writer of the transaction knows it."""
     made = ts.open(
         {"driver": "zarr3", "kvstore": "memory://"}, create=True, shape=[size, 3], **SHRUNK
     ).result()
@@ -257,10 +257,10 @@ def start_all(size: int = 20) -> tuple[ts.TensorStore, ts.Transaction, Any]:
 
 
 def test_write_outside_shrinking_array_is_dropped() -> None:
-    made, transaction, before = start_all()
+    made, transaction, before = begin_transaction()
     inside = made.with_transaction(transaction)
     shorter = inside.resize(exclusive_max=[10, None]).result()
-    before[...] = 7  # it has begun before
+    before[...] = 7  # it has started before
     chunks = [b"c/0/0", b"c/1/0", b"c/2/0", b"zarr.json"]
     assert inside.kvstore.list().result() == chunks
     longer = shorter.resize(exclusive_max=[20, None]).result()
@@ -274,7 +274,7 @@ def test_write_outside_shrinking_array_is_dropped() -> None:
 
 def test_regrown_array_accepts_writes() -> None:
     """By the transaction, by others along another axis, or as the document is another one."""
-    made, transaction, _ = start_all()
+    made, transaction, _ = begin_transaction()
     inside = made.with_transaction(transaction)
     document = inside.kvstore["zarr.json"]
     inside.resize(exclusive_max=[10, None]).result()
@@ -316,7 +316,7 @@ def test_resize_holds_after_replacing_another_array() -> None:
 
 def test_an_array_shrinks_while_threads_write() -> None:
     for _ in range(20):
-        made, transaction, _ = start_all(400)
+        made, transaction, _ = begin_transaction(400)
         inside, shrinking = made.with_transaction(transaction), threading.Event()
 
         def write(inside: Any = inside, shrunk: Any = shrinking) -> None:
@@ -354,7 +354,7 @@ def test_limited_keys_and_arrays_share_a_location(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("recheck", [True, False])
 def test_transaction_reads_respect_staleness_bound(recheck: bool, tmp_path: Path) -> None:
-    """Each for itself, though they share what is remembered."""
+    """Each has its own bound, although they share a cache."""
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     how = {"create": True, "dtype": ts.uint8, "shape": [4]}
     writer = ts.open(spec, **how).result()
@@ -374,7 +374,7 @@ def test_transaction_reads_respect_staleness_bound(recheck: bool, tmp_path: Path
 def test_small_cache_respects_staleness_bound(
     limit: int | None, recheck: Any, tmp_path: Path
 ) -> None:
-    """It is remembered by the transaction, which another handle asks that wants what is new."""
+    """The transaction's cache holds it, and another handle needs a fresh one."""
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     writer = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
     writer.write(1).result()
@@ -392,12 +392,12 @@ def test_small_cache_respects_staleness_bound(
 
 
 def test_changed_cached_chunk_conflicts_once(tmp_path: Path) -> None:
-    """Where reads have to repeat; then it is read anew."""
+    """With repeatable reads; the next transaction reads it again."""
     context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "recheck_cached_data": False}
     writer = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
     writer.write(1).result()
-    time.sleep(0.03)  # until time stamps tell whether files are changed again
+    time.sleep(0.03)  # until time stamps distinguish changes
     reader = ts.open(spec, context=context).result()
     reader.read().result()
     writer.write(20).result()
@@ -426,12 +426,12 @@ def _stored(array: Any) -> Any:
 def test_unrepeatable_read_conflicts_once(
     look: Callable[[Any], Any], last: Any, tmp_path: Path
 ) -> None:
-    """What a cache knew is another state than the transaction has read; nobody aborts it."""
+    """The cache has another state than the transaction has read; no abort follows."""
     context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     writer = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
     writer.write(1).result()
-    time.sleep(0.03)  # until time stamps tell whether files are changed again
+    time.sleep(0.03)  # until time stamps distinguish changes
     reader = ts.open(spec, context=context, recheck_cached_data=False).result()
     reader.read().result()
     writer.write(20).result()
@@ -448,7 +448,7 @@ def test_unrepeatable_read_conflicts_once(
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_handles_keep_no_transactions(tmp_path: Path, ended: bool) -> None:
-    """Neither those that have ended, nor those that nobody has any more."""
+    """Neither ended nor unreferenced transactions."""
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     handle = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
     transaction = ts.Transaction()
@@ -467,7 +467,7 @@ def test_handles_keep_no_transactions(tmp_path: Path, ended: bool) -> None:
 def test_staged_elements_survive_change_of_chunk_key(
     tmp_path: Path,
 ) -> None:
-    """By a function, which is not called again with what others have stored."""
+    """The function is not called again with another writer's value."""
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     handle = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
     handle.write(1).result()
@@ -485,7 +485,7 @@ def test_staged_elements_survive_change_of_chunk_key(
 def test_elements_overwrite_conditional_key_change(
     tmp_path: Path,
 ) -> None:
-    """The function is called again, and the rest of the chunk is what it makes then."""
+    """The function is called again, and its result has the other elements."""
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     handle = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
     handle.write(1).result()
@@ -502,7 +502,7 @@ def test_elements_overwrite_conditional_key_change(
 @pytest.mark.parametrize("removed", ["key", "range"])
 @pytest.mark.parametrize("where", ["memory", "file"])
 def test_elements_overwrite_keys_of_transaction(removed: str, where: str, tmp_path: Path) -> None:
-    """Whatever others have stored there."""
+    """Whatever other writers have stored."""
     spec = {"driver": "zarr3", "kvstore": {"driver": where, "path": f"{tmp_path}/"}}
     layout = ts.ChunkLayout(chunk_shape=[2])
     handle = ts.open(spec, create=True, dtype=ts.uint8, shape=[6], chunk_layout=layout).result()

@@ -162,7 +162,7 @@ def test_repeatable_read_with_changed_key_conflicts(
         with pytest.raises(ArgumentError, match="aborted"):
             inside["a"] = b"4"
     else:
-        inside["a"] = b"4"  # what it is to be depends on what it was
+        inside["a"] = b"4"  # the new value depends on the old one
         assert inside["a"] == b"4"
     with pytest.raises(ConflictError):
         transaction.commit_sync()
@@ -215,7 +215,7 @@ def test_condition_is_checked_at_commit(store: ts.KvStore) -> None:
 def test_unmet_condition_aborts_transaction(
     store: ts.KvStore, later: Callable[[ts.KvStore], object], repeatable: bool
 ) -> None:
-    """Whatever follows: of a change that was decided on an old value, nothing is made."""
+    """A change that depends on an old value is never stored after a conflict."""
     old = store.write("a", b"1").result().generation
     store["a"] = b"2"
     transaction = ts.Transaction(repeatable_read=repeatable)
@@ -369,7 +369,7 @@ def test_store_in_transaction_is_not_pickled() -> None:
 
 
 class Denying:
-    """A store that says so often that something is not what was expected, though it is."""
+    """A store that always reports a conflict."""
 
     def __init__(self, denials: int) -> None:
         self.items: dict[str, bytes] = {}

@@ -1,4 +1,4 @@
-"""What was read in a transaction need not be read again, and is not taken for what is there."""
+"""The cache of a transaction's reads avoids repeated requests and never replaces store content."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_other_writers_elements_stay(
 
 
 def test_read_of_fresh_write_is_not_a_conflict(tmp_path: Path) -> None:
-    """A young file has no version yet, so that its bytes are remembered; later it has one."""
+    """A young file has no version at first, so its bytes are compared; later it has one."""
     spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/", "schema": MEMBERS["chunks"]}
     array = ts.open(spec, create=True, dtype=ts.uint8, shape=[8]).result()
     array.write(1).result()
@@ -53,7 +53,7 @@ def test_read_of_fresh_write_is_not_a_conflict(tmp_path: Path) -> None:
 
 
 def test_reread_by_another_transaction_is_not_a_conflict(tmp_path: Path) -> None:
-    """What was written has a version, which it is known by until the young file is read again."""
+    """A written value has a version, which identifies it until the young file is read again."""
     context = ts.Context()
     spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/"}
     ts.open(spec, context=context, create=True, dtype=ts.uint8, shape=[8]).result()

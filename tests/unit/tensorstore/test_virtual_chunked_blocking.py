@@ -1,4 +1,4 @@
-"""Functions of chunks that wait for something else keep no thread from others meanwhile."""
+"""Functions of chunks that block do not block other threads."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 
 import tessarr.tensorstore as ts
 
-COUNT = 64  # chunks: more than there are threads
+COUNT = 64  # more chunks than threads
 LONGEST_S = 60.0  # until a test fails that would wait for ever
 
 
 @pytest.fixture
 def view(tmp_path: Path) -> Iterator[ts.TensorStore]:
-    """Give a view whose functions read and write files by coroutines."""
+    """Return a view whose functions read and write files with coroutines."""
     layout = ts.ChunkLayout(chunk_shape=[1, 8])
     what: Any = {"dtype": ts.uint16, "shape": [COUNT, 8], "chunk_layout": layout}
     files = ts.open(f"file://{tmp_path}/|zarr3:", create=True, **what).result()
@@ -30,7 +30,7 @@ def view(tmp_path: Path) -> Iterator[ts.TensorStore]:
     thread.start()
 
     async def read(domain: ts.IndexDomain, chunk: Any, _: object) -> None:
-        await asyncio.sleep(0.01)  # so that all of them are under way
+        await asyncio.sleep(0.01)  # so that all of them are pending
         chunk[...] = await files[domain].read()
 
     async def write(domain: ts.IndexDomain, chunk: Any, _: object) -> None:
@@ -45,7 +45,7 @@ def view(tmp_path: Path) -> Iterator[ts.TensorStore]:
 
 @pytest.mark.slow
 def test_many_reads_and_writes_wait_for_others(view: ts.TensorStore) -> None:
-    """What functions wait for is done, however many there are."""
+    """Any number of functions can block at the same time."""
     values = np.arange(8 * COUNT, dtype="u2").reshape(COUNT, 8)
     for part in (slice(None), slice(2, 5)):  # chunks, and parts of them
         writes = [view[row, part].write(values[row, part] + 1) for row in range(COUNT)]
@@ -57,7 +57,7 @@ def test_many_reads_and_writes_wait_for_others(view: ts.TensorStore) -> None:
 
 
 def test_parts_of_one_chunk_are_written_one_after_another(view: ts.TensorStore) -> None:
-    """None of several writes to a chunk is lost, though each reads it first."""
+    """Every concurrent write to a chunk is kept, although each reads the chunk first."""
     writes = [view[3, column].write(column + 1) for column in range(8)]
     for write in writes:
         write.result(LONGEST_S)
@@ -85,7 +85,7 @@ def test_blocked_functions_do_not_block_other_threads(view: ts.TensorStore) -> N
 
 
 def test_failed_function_unblocks_others(view: ts.TensorStore) -> None:
-    """What waits for the end of a change that fails is begun all the same."""
+    """A write that waits for a failing change still starts."""
     failing, begun = iter([True]), threading.Event()
 
     def read(_: object, chunk: Any, __: object) -> Any:
@@ -104,7 +104,7 @@ def test_failed_function_unblocks_others(view: ts.TensorStore) -> None:
 
     other = ts.virtual_chunked(read, write, dtype=ts.uint16, shape=[3])
     first = other[0].write(5)
-    assert begun.wait(LONGEST_S)  # two that begin at once have no order
+    assert begun.wait(LONGEST_S)  # simultaneous writes have no order
     second = other[1].write(6)
     with pytest.raises(OSError, match="no"):
         first.result(LONGEST_S)
@@ -114,7 +114,7 @@ def test_failed_function_unblocks_others(view: ts.TensorStore) -> None:
 
 @pytest.mark.slow
 def test_program_ends_despite_blocked_function() -> None:
-    """What nobody will ever tell the end of is not waited for in the end."""
+    """Exit does not wait for futures that never end."""
     program = """
 import tessarr.tensorstore as ts
 promise, future = ts.Promise.new()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tessarr._engine import find_large_int
-from tessarr._safe_repr import cut, safe_repr
+from tessarr._safe_repr import safe_repr, truncate
 from tessarr.errors import TooLargeError
 
 __all__ = ["check_integers"]
@@ -36,7 +36,7 @@ def _find_path(json: Any, value: Any) -> str:
             while names is not None:
                 name, names = names
                 path.append(str(name))
-            return cut("".join(f"/{name}" for name in reversed(path)))
+            return truncate("".join(f"/{name}" for name in reversed(path)))
         if isinstance(current, dict):
             left += [(item, (name, names)) for name, item in current.items()]
         elif isinstance(current, list | tuple):

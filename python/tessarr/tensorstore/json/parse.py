@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from tessarr._engine import as_bool
-from tessarr._safe_repr import cut, safe_repr
+from tessarr._safe_repr import safe_repr, truncate
 from tessarr.errors import ArgumentError, NotJSONError, TooLargeError
 from tessarr.format.json import MAX_DEPTH
 from tessarr.format.validation import Problems
@@ -81,7 +81,7 @@ def check_known(keywords: Mapping[str, Any], known: Mapping[str, Any]) -> None:
 
 def join_names(names: Iterable[str]) -> str:
     """Return names as a message shows them."""
-    return cut(", ".join(map(safe_repr, sorted(names))))
+    return truncate(", ".join(map(safe_repr, sorted(names))))
 
 
 def drop_absent(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:

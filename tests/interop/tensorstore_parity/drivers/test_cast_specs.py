@@ -1,4 +1,4 @@
-"""Specs of casts of casts: what they tell of rank, domain and base, as in TensorStore."""
+"""Specs of casts of casts: rank, domain and base, as in TensorStore."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _updated(spec: Any, **keywords: Any) -> Any:
 
 
 def _nested(dice: Random) -> dict[str, Any]:
-    """Return casts of an array, each of which says something of its dimensions."""
+    """Return casts of an array, each with constraints on its dimensions."""
     spec: dict[str, Any] = {"driver": "zarr3", "kvstore": "memory://", **dice.choice(STATED)}
     for _ in range(dice.randrange(1, 4)):
         spec = {"driver": "cast", "base": spec, **dice.choice([{}, *STATED])}
@@ -84,7 +84,7 @@ def test_specs_of_nested_casts(number: int) -> None:
 @pytest.mark.parametrize("fill", [7, 7.5, 300, True, "NaN", None, [1, 2]])
 @pytest.mark.parametrize("kind", ["int8", "float64", "bool", "bfloat16", None])
 def test_fill_values_of_specs(kind: str | None, fill: Any, target: str, *, beside: bool) -> None:
-    """Without a data type beside it, a fill value is that of JSON until the array is opened."""
+    """Without a data type in the schema, a fill value is JSON until the array is opened."""
     schema: dict[str, Any] = {"fill_value": fill}
     base: dict[str, Any] = {"driver": "zarr3", "schema": schema}
     if kind is not None:

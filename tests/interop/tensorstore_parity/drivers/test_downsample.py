@@ -1,11 +1,10 @@
 """Downsampled views are TensorStore's: domains, values of every method and type, and errors.
 
-Left out, because TensorStore is wrong: a base that is inside of one block, begins after the block's
-beginning and has more than one element (it reads memory that nobody wrote); means of float8 (0
-instead of 1.25); NaN for medians and modes, whose order is undefined there, and blocks of nothing
-but NaN, whose least is infinity there. Views of downsampled views are compared with views of
-what TensorStore gives for the whole: it reduces blocks at the edges wrongly where it meets them
-by index arrays, and adds up floats in another order there.
+Omitted, because TensorStore is wrong: a base inside one block that starts after the block's start
+and has several elements (it reads uninitialised memory); means of float8 (0 instead of 1.25); NaN
+for medians and modes, whose order is undefined there, and blocks of NaN only, whose minimum is
+infinity there. Views of downsampled views are compared with views of TensorStore's whole result:
+with index arrays, it reduces blocks at the edges wrongly and adds floats in another order.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ def test_edges(bounds: tuple[int, int], factor: int, method: Any) -> None:
 
 
 def test_a_base_inside_of_one_block() -> None:
-    base = ts.array([4, 8, 9]).translate_to[1]  # TensorStore gives what is in memory
+    base = ts.array([4, 8, 9]).translate_to[1]  # TensorStore returns uninitialised memory
     assert ts.downsample(base, [20], "mean").read().result().tolist() == [7]
 
 
@@ -157,7 +156,7 @@ def test_spec_has_dimensions_of_length_1(shape: tuple[int, ...], method: Any) ->
     of = ts.array(np.full(shape, 7.0))
     view = ts.downsample(of, [2] * len(shape), method)
     spec = view.spec()
-    layout = of.spec().chunk_layout  # that of the elements which the spec has
+    layout = of.spec().chunk_layout  # the bounds of the elements in the spec
     assert spec.chunk_layout == layout
     assert layout.rank == len(shape)
     for again in (
@@ -224,7 +223,7 @@ def test_infinite_or_invalid_positions_are_refused() -> None:
     ["[3]", "[:, -1:]", "[:, :3]", "[:, [0, 1]]", "[:, [0, 4]]", ".translate_by[9, 9]", "[2:9]"],
 )
 def test_base_of_missing_blocks(key: str, marked: str, method: str) -> None:
-    """Nothing is, but single elements are not looked at before they are read."""
+    """No block exists, but single elements are checked only when they are read."""
 
     def describe(package: Any) -> Any:
         values = np.arange(20, dtype="i4").reshape(4, 5)

@@ -118,7 +118,7 @@ def test_writers_of_one_document_lose_nothing() -> None:
 @pytest.mark.parametrize("kvstore", [None, "", "a", "a/"])
 @pytest.mark.parametrize("path", [None, "", "x", "/x", "x/", "../x", 5])
 def test_path_below_kvstore(driver: str, kvstore: str | None, path: Any) -> None:
-    """A spec may have its path beside the place: it is below that of the place."""
+    """The path of a spec is relative to the kvstore."""
     spec: dict[str, Any] = {"driver": driver}
     if kvstore is not None:
         spec["kvstore"] = {"driver": "memory", "path": kvstore}
@@ -131,7 +131,7 @@ def test_path_below_kvstore(driver: str, kvstore: str | None, path: Any) -> None
 @pytest.mark.parametrize("package", [ts, theirs], ids=["ours", "theirs"])
 @pytest.mark.parametrize(("value", "kept"), [(5, True), (6, False), (True, False)])
 def test_equal_value_is_not_written(package: Any, value: Any, kept: bool) -> None:
-    """A part of a document that has the value leaves the document as it is."""
+    """Writing the current value leaves the document unchanged."""
     document = Document(package, b'{"a": 5}')
     before = document.store.read("x.json").result().stamp.generation
     document.open("/a").write(value).result()
@@ -141,7 +141,7 @@ def test_equal_value_is_not_written(package: Any, value: Any, kept: bool) -> Non
 @pytest.mark.parametrize("kind", ["memory", "file"])
 @pytest.mark.parametrize("recheck", [None, "open", True, False, 5])
 def test_document_is_cached_while_open(kind: str, recheck: Any, tmp_path: Path) -> None:
-    """All that have it open in one context see the same, as new as the strictest asked for."""
+    """All handles of one context share the document, as fresh as the strictest bound."""
     steps = random.Random(f"{kind}{recheck}").choices(KEEPING, k=60)
 
     def describe(package: Any) -> list[Any]:
@@ -164,7 +164,7 @@ def test_document_is_cached_while_open(kind: str, recheck: Any, tmp_path: Path) 
                 handles.append(found)
             elif step == "close":
                 handles.clear()
-                gc.collect()  # errors may hold what raised them
+                gc.collect()  # errors can hold references to it
             elif step == "store":
                 store["x.json"] = f'{{"a": {k}, "b": {-k}}}'
             elif step == "remove":
@@ -174,7 +174,7 @@ def test_document_is_cached_while_open(kind: str, recheck: Any, tmp_path: Path) 
             elif step == "commit" and handles:
                 with package.Transaction() as transaction:
                     handles[-1].with_transaction(transaction).write(k).result()
-            if step in {"read", "commit"}:  # here it is read anew after a commit, in any case
+            if step in {"read", "commit"}:  # here it is read again after every commit
                 seen.append([outcome(lambda one=one: one.read().result()) for one in handles])
         return seen
 
@@ -182,7 +182,7 @@ def test_document_is_cached_while_open(kind: str, recheck: Any, tmp_path: Path) 
 
 
 class Held(dict[str, bytes]):
-    """What waits, the first time that a value was looked up in it, until it may go on."""
+    """A store whose first lookup blocks until it may continue."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         super().__init__(values)
@@ -239,7 +239,7 @@ def test_error_has_location_without_url() -> None:
 
 @pytest.mark.parametrize(
     ("known", "changing"), [(False, False), (True, False), (False, True)]
-)  # what is known is read anew in a transaction here
+)  # here, a transaction reads the cached document again
 def test_stale_document_read_waits_for_batch(known: bool, changing: bool) -> None:
     def describe(package: Any) -> Any:
         handle = Document(package).open("/c")

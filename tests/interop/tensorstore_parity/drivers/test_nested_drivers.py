@@ -168,7 +168,7 @@ ACTS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 BEYOND = {("max", "part"), ("mean", "part"), ("stride", "part")}
-"""Whose bounds are not all in those of the view; TensorStore looks at that later or sooner."""
+"""A driver with other bounds than its views; TensorStore checks them earlier or later."""
 
 
 CHANGES = {"write", "transaction", "longer", "shorter"}

@@ -1,7 +1,7 @@
-"""Layers, and what specs tell of them, are as TensorStore has them.
+"""Layers and their specs, as in TensorStore.
 
-A difference on purpose: what a handle tells of layers that were open before names their own
-resources, which TensorStore leaves out.
+An intended difference: specs of layers that were open before name their resources; TensorStore
+omits them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _TOLD = [
 
 @pytest.mark.parametrize("text", _TOLD)
 def test_layer_specs_match_tensorstore(text: str) -> None:
-    """A stack has resources of its own; the data type is that of all layers."""
+    """A stack has its own resources, and one data type for all layers."""
 
     def stack(*layers: Any, **members: Any) -> dict[str, Any]:
         return {"driver": "stack", "layers": list(layers), **members}
@@ -110,7 +110,7 @@ def test_layer_specs_match_tensorstore(text: str) -> None:
 
 
 def test_layers_that_are_specs_share_memory() -> None:
-    """What is written to a layer that is a spec is there when it is read."""
+    """A write to a layer that is a spec is visible to reads."""
     store = ours.overlay([ours.Spec({**_TYPED, "open": True, "create": True})])
     store.write([1, 2]).result()
     later = ours.overlay([ours.Spec(_TYPED)], context=ours.Context())

@@ -1,4 +1,4 @@
-"""Chunks by functions: they are called for the chunks for which TensorStore calls them."""
+"""Functions of chunks are called for the same chunks as in TensorStore."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is a
 
 
 class Recorder:
-    """An array behind two functions, which write down what they are called with."""
+    """An array with two functions that record their arguments."""
 
     def __init__(self, shape: Any, origin: Any) -> None:
         self.values = np.arange(np.prod(shape), dtype="i4").reshape(shape)
@@ -259,7 +259,7 @@ def test_cache_respects_byte_limit() -> None:
     store.read().result()
     assert len(calls) == 4
     store[20:].read().result()
-    assert len(calls) == 4  # the two that there is room for
+    assert len(calls) == 4  # the two that fit
     store[:1].read().result()
     assert len(calls) == 5
 
@@ -279,7 +279,7 @@ def test_conflicting_write_is_repeated() -> None:
     def write(domain: Any, chunk: Any, parameters: Any) -> Any:
         seen.append(parameters.if_equal)
         if len(seen) == 1:
-            kept["value"], kept["generation"] = [5, 6], 2  # somebody else, in between
+            kept["value"], kept["generation"] = [5, 6], 2  # another writer, in between
             return stamp(b"", time.time())
         kept["value"], kept["generation"] = chunk.tolist(), 3
         return stamp(b"3", time.time())
@@ -287,12 +287,12 @@ def test_conflicting_write_is_repeated() -> None:
     store = ts.virtual_chunked(read, write, dtype="int32", shape=[2])
     store[0] = 9
     assert seen == [b"1", b"2"]
-    assert asked == [b"", b"1"]  # so that what is as before need not be given again
+    assert asked == [b"", b"1"]  # so that an unchanged chunk need not be returned again
     assert kept["value"] == [9, 6]
 
 
 def test_unchanged_chunk_is_read_once_more() -> None:
-    """A function that tells no generations is not asked without end."""
+    """A function without generations is not called forever."""
     stamp = ts.KvStore.TimestampedStorageGeneration
     seen: list[bytes] = []
 
@@ -417,7 +417,7 @@ def test_unfilled_elements_are_zero_or_empty() -> None:
     ],
 )
 def test_atomic_write_of_several_chunks_is_refused(acts: list[str]) -> None:
-    """The write that would need it is refused, and ends the transaction."""
+    """The write that needs it is refused and aborts the transaction."""
 
     def describe(package: Any) -> Any:
         written: list[Any] = []

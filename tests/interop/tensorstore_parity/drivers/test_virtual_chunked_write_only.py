@@ -1,4 +1,4 @@
-"""Chunks of functions that only write: parts of those in the cache are changed as there."""
+"""Write-only functions of chunks: cached chunks can be changed in parts, as in TensorStore."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from interop.tensorstore_parity.random_views import outcome
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 
-# Each is written in turn; what is said beside the place is the generation it then has.
+# Each write follows the previous one; the second item is its generation.
 PROGRAMS: list[list[tuple[slice, str | None]]] = [
     [(slice(0, 4), None), (slice(0, 2), None), (slice(1, 2), None)],
     [(slice(0, 2), None), (slice(4, 8), None), (slice(5, 7), None), (slice(0, 4), None)],
@@ -23,7 +23,7 @@ PROGRAMS: list[list[tuple[slice, str | None]]] = [
 
 
 class Writer:
-    """A function that writes down what it is given."""
+    """A function that records its arguments."""
 
     def __init__(self, ts: Any) -> None:
         self.ts = ts
@@ -44,7 +44,7 @@ class Writer:
 
 
 def open_handle(ts: Any, limit: int) -> tuple[Any, Writer]:
-    """Return a view of two chunks that can only be written, and what writes."""
+    """Return a write-only view of two chunks, and its function."""
     writer = Writer(ts)
     store = ts.virtual_chunked(
         None,
@@ -104,7 +104,7 @@ def test_write_only_handle_cannot_read() -> None:
 
 
 def test_partial_write_of_changed_chunk() -> None:
-    """What a chunk is by now cannot be known without a function that reads."""
+    """The current content of a chunk is unknown without a function that reads."""
     store, writer = open_handle(ours, 10**6)
     writer.generation = "a"
     store[:4].write(1).result()

@@ -1,15 +1,14 @@
 # ruff: noqa: B023 (functions in loops are called at once)
-"""Handles and specs do what TensorStore's do: opening, resizing, reading, writing, JSON.
+"""Handles and specs match TensorStore's: opening, resizing, reading, writing, JSON.
 
-The same random program is run with either package; results have to be equal, and where one
-raises an error the other one has to, of a class that catches what TensorStore's is caught by.
+Both packages run the same random program. Results must be equal. If one raises an error, the other
+must raise one of a class that the same handlers catch.
 
-Left out, because TensorStore 0.1.86 is wrong there or aborts: resizing to below the lower bound of
-a view, which empties the array; what a spec is after an update that failed (half of it is done);
-``minimal_spec`` of a spec, which drops metadata though the documentation says it does not;
-the schema of a spec whose transform drops a dimension; fields and ``open_as_void`` together with
-metadata, which aborts. Specs here tell at once of codecs that contradict each other, and take
-``attributes`` for arrays of format 2.
+Omitted, because TensorStore 0.1.86 is wrong or aborts: resizing below the lower bound of a view,
+which empties the array; a spec after a failed update, which is half applied; ``minimal_spec`` of a
+spec, which drops metadata against the documentation; the schema of a spec whose transform drops a
+dimension; fields and ``open_as_void`` together with metadata, which abort. Specs here report
+contradicting codecs at once, and accept ``attributes`` for arrays of format 2.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ DTYPES = ["uint8", "int16", "float32", "bool", "complex64"]
 
 
 def outcome(act: Any) -> Any:
-    """Return what an act gives, or the builtin classes of error that it raises."""
+    """Return the result of a function, or the builtin classes of its error."""
     try:
         return act()
     except (ValueError, IndexError, TypeError, KeyError, NotImplementedError, OverflowError) as e:
@@ -56,7 +55,7 @@ def json_of(spec: Any) -> Any:
 
 
 def a_creation(draw: random.Random) -> dict[str, Any]:
-    """Return what an array is created with."""
+    """Return the arguments of a creation."""
     rank = draw.randint(1, 3)
     shape = [draw.choice([0, 1, 2, 5, 9]) for _ in range(rank)]
     given: dict[str, Any] = {"dtype": draw.choice(DTYPES), "shape": shape}
@@ -398,7 +397,7 @@ def test_statistics_of_missing_positions() -> None:
 )
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
 def test_statistics_outside_array(driver: str, mark: str) -> None:
-    """Where a handle has no bounds that are kept, positions outside of the array are not stored."""
+    """If a handle keeps no bounds, positions outside the array are not stored."""
 
     def describe(package: Any, **asked: bool) -> Any:
         store = small(package, driver)[package.d[:].mark_bounds_implicit[True]]
@@ -412,7 +411,7 @@ def test_statistics_outside_array(driver: str, mark: str) -> None:
 
 @pytest.mark.parametrize("shape", [(5, 0), (0, 5), (0,)], ids=str)
 def test_outside_position_of_empty_view(shape: tuple[int, ...]) -> None:
-    """It is refused, unless it is a dimension with explicit bounds that has none."""
+    """It is refused, except for an empty dimension with explicit bounds."""
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     mine, other = (
         package.open(spec, create=True, dtype="int32", shape=shape).result()
@@ -458,7 +457,7 @@ _RECORDS: dict[str, Any] = {
 @pytest.mark.parametrize("view", ["[...]", "[1:2]", ".T"])
 @pytest.mark.parametrize("tied", [False, True])
 def test_resize_of_field_needs_tied_bounds(driver: str, view: str, tied: bool) -> None:
-    """Whatever bound is given, also the one that there is; unless that is said to be meant."""
+    """Any bound, even the current one; unless the call allows tied bounds."""
 
     def describe(package: Any) -> list[Any]:
         found = []
@@ -490,7 +489,7 @@ def test_resize_of_field_needs_tied_bounds(driver: str, view: str, tied: bool) -
 def test_records_of_one_field_have_its_fill_value(
     data_type: str, fill: Any, tmp_path: Path
 ) -> None:
-    """TensorStore stores it without a name, which the format wants; and so it reads none."""
+    """TensorStore stores it without the name that the format requires, and reads no other form."""
     metadata: dict[str, Any] = {
         "shape": [3],
         "codecs": _RECORDS["zarr3"]["codecs"],
@@ -516,7 +515,7 @@ def test_records_of_one_field_have_its_fill_value(
 @pytest.mark.parametrize("first", ["|S3", "<i2", ["|S3", [1, 2]], ["<i2", [2]], "|V1"], ids=str)
 @pytest.mark.parametrize("last", ["|V2", "|S2", ["|V2", [2]], "|S1", "<i2"], ids=str)
 def test_byte_fields_are_written_in_position(first: Any, last: Any) -> None:
-    """Behind the fields before them."""
+    """After the fields before them."""
 
     def describe(package: Any) -> Any:
         context = package.Context()
@@ -571,7 +570,7 @@ def test_bytes_of_elements_are_those_that_are_stored(
         }
         read = {"driver": "zarr", "kvstore": "memory://read/", "metadata": into}
         copy = package.open(read, create=True, context=context).result()
-        copy[..., 0].write(handle).result()  # what NumPy 2.4 has no bytes of
+        copy[..., 0].write(handle).result()  # NumPy 2.4 has no bytes of these
         transaction = package.Transaction() if staged else None
         within, seen = handle.with_transaction(transaction), []
         for part in (within[:1], within[1:, :1], within[1, ::-1]):

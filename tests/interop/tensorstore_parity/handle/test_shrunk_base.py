@@ -1,4 +1,4 @@
-"""Views whose base has become smaller: what fits no more is refused where TensorStore refuses."""
+"""Views whose base has shrunk: positions outside are refused as in TensorStore."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VIEWS: dict[str, Callable[[Any, Any, str], Any]] = {
 
 
 def shrink(ts: Any, name: str, method: str, length: int) -> Any:
-    """Return a view of an array of six, of which so many are left."""
+    """Return a view of an array of six elements that was shrunk to `count`."""
     layout = ts.ChunkLayout(chunk_shape=[2])
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     made = ts.open(spec, create=True, dtype=ts.int32, shape=[6], chunk_layout=layout).result()

@@ -1,4 +1,4 @@
-"""Text and bytes that are written: of which classes, of how many dimensions, and what is masked."""
+"""Writes of text and bytes: accepted classes, ranks and masked values."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _written(ts: Any, source: Any, shape: tuple[int, ...], *, name: str, empty: 
 @pytest.mark.parametrize(("name", "empty"), [("ustring", ""), ("string", b"")])
 @pytest.mark.parametrize("shape", [(), (2,), (1, 2)])
 def test_text_writes_match_tensorstore(name: str, empty: Any, shape: tuple[int, ...]) -> None:
-    """Elements become plain, masks are looked through, and too many dimensions are told first."""
+    """Elements become plain, masks are ignored, and rank errors come first."""
     for what, source in _SOURCES.items():
         here, there = (
             outcome(lambda ts=ts, s=source: _written(ts, s, shape, name=name, empty=empty))
@@ -84,7 +84,7 @@ def test_text_writes_match_tensorstore(name: str, empty: Any, shape: tuple[int, 
 
 @pytest.mark.parametrize("name", ["ustring", "string"])
 def test_memory_arrays_have_plain_elements(name: str) -> None:
-    """Also where they are copied from an array; one of objects is else shared, as it is."""
+    """Also for a copied array; an array of objects is otherwise shared unchanged."""
     for (what, source), copy in itertools.product(_SOURCES.items(), (None, True)):
         if copy is None and isinstance(source, np.ndarray):
             continue

@@ -1,10 +1,9 @@
-"""Indexing views gives what TensorStore gives: the same domain and the same maps, or an error.
+"""Indexing gives TensorStore's result: the same domain and maps, or an error.
 
-Left out, because TensorStore crashes, or contradicts its own documentation: empty views of views
-with index arrays (a segmentation fault), an ellipsis after another act of an expression (another
-one), negative steps from or to one bound where the other is implicit, and bytes as names of
-dimensions in `d`, which it takes for numbers. Of two mistakes in one expression it may tell the
-other one.
+Omitted, because TensorStore crashes or contradicts its documentation: empty views of views with
+index arrays (a segmentation fault), an ellipsis after another operation of an expression (another
+one), negative steps from or to one bound if the other is implicit, and bytes as names of dimensions
+in `d`, which count as numbers. For two mistakes in one expression, it may report the other one.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ ours = SimpleNamespace(
 
 
 class Cases:
-    """Draws views and acts of indexing as text, which either library evaluates."""
+    """Draws views and index operations as text, which both packages evaluate."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
         self.marked = False
-        """Whether the expression that is being drawn changes which bounds are implicit."""
+        """Whether the drawn expression changes implicit bounds."""
 
     def view(self) -> str:
         dims = ", ".join(self._dim(k) for k in range(self.draw.randint(1, 4)))
@@ -171,7 +170,7 @@ def evaluated(text: str, library: Any, view: Any = None) -> Any:
 
 
 def plain(view: Any) -> dict[str, Any]:
-    """Give the JSON of a view; index arrays once along axes where all items are the same."""
+    """Return the JSON of a view, with index arrays reduced along constant axes."""
     found = dict(view.to_json())
     for one in found.get("output", []):
         if "index_array" not in one:
@@ -186,7 +185,7 @@ def plain(view: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", range(0, 2400, 300))
 def test_operations_match_tensorstore(seed: int) -> None:
-    """Up to five acts of indexing give the same views, or are refused by both."""
+    """Up to five index operations give the same views, or both packages refuse them."""
     compared = 0
     for case in range(seed, seed + 300):
         cases = Cases(case)
@@ -253,7 +252,7 @@ RANGES = [slice(start, stop, step) for start in ENDS for stop in ENDS for step i
 
 
 def in_brackets(range_: slice) -> str:
-    """Return a range of dimensions as it is written."""
+    """Return a range of dimensions as source text."""
     ends = (range_.start, range_.stop, range_.step)
     text = ":".join("" if end is None else str(end) for end in ends)
     return text.removesuffix(":") if range_.step is None else text
@@ -328,7 +327,7 @@ def test_bracket_keys_match_tensorstore(act: str) -> None:
     "dims", [None, *itertools.permutations(range(3), 2), *itertools.permutations(range(3))]
 )
 def test_index_array_axes_match_tensorstore(dims: tuple[int, ...] | None) -> None:
-    """First, if something stands between them, be it an ellipsis for no dimension."""
+    """First, if anything separates them, even an empty ellipsis."""
     views = [library.IndexTransform(input_shape=[2, 3, 2]) for library in (ours, theirs)]
     array, compared = np.array([1]), 0
     for terms in itertools.product([array, 0, True, ..., slice(None), None], repeat=4):
@@ -354,7 +353,7 @@ def _taken(library: Any, view: Any, dims: Any, terms: Any) -> Any:
 @pytest.mark.parametrize("items", ["[5]", "[[5]]", "[5, 6]", "5", "[]"])
 @pytest.mark.parametrize("key", ["array", "..., array", "..., array, 0", "0:0, array, array"])
 def test_index_arrays_of_constant_dimensions_match_tensorstore(items: str, key: str) -> None:
-    """What is outside of a dimension is told of where something follows it."""
+    """A position outside a dimension is reported if another dimension follows it."""
     outputs = [[], ["offset"], ["offset", 0], ["offset", 1]]
     for output, by in itertools.product(outputs, ["", ".oindex", ".vindex"]):
         maps = [{"offset": 4} if one == "offset" else {"input_dimension": one} for one in output]

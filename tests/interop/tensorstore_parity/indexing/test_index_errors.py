@@ -1,10 +1,10 @@
-"""What cannot be done with the dimensions of a view is an error of TensorStore's class.
+"""Invalid operations on dimensions raise TensorStore's class of error.
 
-Brackets with indices raise an IndexError, all other acts upon a view a ValueError.
+Brackets with indices raise an IndexError, all other operations a ValueError.
 
-Differences on purpose: dimensions whose numbers are beyond 64 bits are a TypeError, where
-TensorStore has a RuntimeError of its bindings, and indices from 2**63 to 2**64 are an IndexError as
-greater ones are. A stride has to be given for each dimension: TensorStore takes None for -2**63.
+Intended differences: dimension numbers beyond 64 bits are a TypeError, instead of a RuntimeError of
+TensorStore's bindings, and indices from 2**63 to 2**64 are an IndexError like greater ones. Every
+dimension needs a stride: TensorStore takes None for -2**63.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ OF_ARRAYS = ["view[[9]]", "view[[-1]]", "view.vindex[[1], [9]]", "view.oindex[[9
     ],
 )
 def test_positions_that_are_outside_have_a_code(view: str, act: str) -> None:
-    """The text begins with it at once, as with futures: programs look for it there."""
+    """The text starts with the code, as in futures: programs look for it there."""
 
     def describe(package: Any) -> bool:
         names = {"ts": package, "np": np}

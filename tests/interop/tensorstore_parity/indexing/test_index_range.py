@@ -1,6 +1,6 @@
 """Where the range of indices ends, all is as in TensorStore, or an error of its class.
 
-Left out: -2**63, which TensorStore takes for nothing at all in some places.
+Omitted: -2**63, which TensorStore ignores in some arguments.
 """
 
 from __future__ import annotations

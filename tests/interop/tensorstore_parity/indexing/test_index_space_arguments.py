@@ -1,4 +1,4 @@
-"""Arguments of the index space's classes, drawn at random: what is taken, and how it is refused."""
+"""Random arguments of the index space's classes: accepted values and errors."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ _OF_LAYOUTS: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("number", range(150))
 def test_layouts_by_several_keywords(number: int) -> None:
-    """Keywords are taken one after another: what is wrong first is told, soft ones hold first."""
+    """Keywords apply one after another: the first error wins, and the first soft constraint."""
     draw = random.Random(number)
     given: dict[str, Any] = {}
     for _ in range(draw.randrange(1, 6)):

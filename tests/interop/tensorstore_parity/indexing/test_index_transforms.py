@@ -15,7 +15,7 @@ theirs: Any = pytest.importorskip("tensorstore", reason="the package tensorstore
 
 
 def dim(draw: random.Random, label: str = "") -> dict[str, Any]:
-    """Give a dimension by its keywords: of either bound it may be finite, infinite, implicit."""
+    """Draw the keywords of a dimension: each bound is finite, infinite or implicit."""
     lower, size = draw.choice([0, 0, -3, 5]), draw.choice([1, 2, 4, 9])
     given: dict[str, Any] = {"label": label}
     if draw.random() < 0.75:
@@ -33,7 +33,7 @@ def domain(draw: random.Random, rank: int, labels: str = "") -> list[dict[str, A
 
 
 def maps(draw: random.Random, rank: int, count: int) -> list[dict[str, Any]]:
-    """Give output index maps to `count` dimensions by their keywords."""
+    """Draw the keywords of output index maps to `count` dimensions."""
     found: list[dict[str, Any]] = []
     for _ in range(count):
         offset = draw.choice([0, 0, 2, -3, 7])
@@ -54,7 +54,7 @@ def build(ts: Any, dims: list[dict[str, Any]], output: list[dict[str, Any]] | No
 
 
 def compose(ts: Any, outer: Any, inner: Any) -> Any:
-    """Give a view of a view as text and JSON, or the class of the error."""
+    """Return a view of a view as text and JSON, or the class of the error."""
     try:
         value = build(ts, *outer)[build(ts, *inner)]
     except (ValueError, IndexError) as error:
@@ -64,7 +64,7 @@ def compose(ts: Any, outer: Any, inner: Any) -> Any:
 
 @pytest.mark.parametrize("seed", range(0, 3000, 500))
 def test_composition_propagates_bounds(seed: int) -> None:
-    """A view of a view has the bounds that TensorStore gives it; or both refuse it."""
+    """A view of a view has TensorStore's bounds, or both refuse it."""
     good = 0
     for case in range(seed, seed + 500):
         draw = random.Random(case)
@@ -188,7 +188,7 @@ ACTS = [
 @pytest.mark.parametrize("one", ONE_ITEM)
 @pytest.mark.parametrize("shape", [(1,), (2,), (0,), (1, 1), (2, 1), (1, 3), (2, 0)], ids=str)
 def test_index_arrays_of_one_item(shape: tuple[int, ...], one: str, act: str) -> None:
-    """They stay arrays until something is taken by brackets, which looks at the item."""
+    """They stay arrays until brackets read the item."""
     if act in ("[[0]]", ".oindex[[0, 0]]") and 0 in shape:
         pytest.skip("TensorStore takes from dimensions without elements")
 
@@ -214,7 +214,7 @@ def test_index_arrays_of_one_item(shape: tuple[int, ...], one: str, act: str) ->
 def test_index_arrays_and_implicit_bounds(
     sizes: tuple[int, ...], array: str, implicit: int
 ) -> None:
-    """Where there are no items, an index array runs only along what is empty."""
+    """Without items, an index array varies only along empty dimensions."""
     items = np.zeros(eval(array), np.int64)
     bounds = [k == implicit for k in range(len(sizes))]
     found = []
@@ -281,7 +281,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_refusals_are_of_one_class(text: str) -> None:
-    """Where TensorStore raises ValueError, IndexError or TypeError ours is one of those."""
+    """For TensorStore's ValueError, IndexError or TypeError, ours derives from the same class."""
     with pytest.raises(Exception) as wanted:
         eval(text, {"ts": theirs})
     with pytest.raises(wanted.type):

@@ -1,7 +1,7 @@
-"""What TensorStore's page on indexing tells, section by section, with expressions of our own.
+"""TensorStore's page on indexing, section by section, with our own expressions.
 
-An expression gives a view, of an array or of the index space; both packages have to give the
-same domain, maps and elements, or refuse it by the same class of error.
+An expression returns a view of an array or of the index space; both packages must return the same
+domain, maps and elements, or the same class of error.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ EXPRESSIONS = {
 
 
 def names(ts: Any) -> dict[str, Any]:
-    """Return what expressions are about."""
+    """Return the objects that expressions use."""
     cube = ts.array(np.arange(12, dtype="int32").reshape(2, 3, 2))
     return {
         "ts": ts,
@@ -211,13 +211,13 @@ def names(ts: Any) -> dict[str, Any]:
 
 
 def describe(ts: Any, text: str) -> tuple[Any, ...]:
-    """Return what there is to say of what an expression gives."""
+    """Return a comparable description of an expression's result."""
     found = eval(text, names(ts))
     if not isinstance(found, ts.TensorStore):
         return (repr(found),)
     try:
         values = found.read().result()
-    except (ValueError, IndexError) as error:  # an index array is checked when it is used
+    except (ValueError, IndexError) as error:  # an index array is checked on use
         return (str(found.domain), "ValueError" if isinstance(error, ValueError) else "IndexError")
     return (str(found.domain), values.dtype, values.tolist())
 
@@ -236,7 +236,7 @@ def test_expressions_match_tensorstore(text: str) -> None:
 
 
 def test_assignments() -> None:
-    """What is assigned to a view is in the array, whatever the view is."""
+    """Assignment to any view changes the array."""
     for text in (
         "row[...] = 7",
         "row[2:5] = [1, 2, 3]",

@@ -1,8 +1,8 @@
-"""All small arguments, one after another: values and errors are those of TensorStore.
+"""All small arguments, one after another: values and errors match TensorStore's.
 
-Programs that are drawn at random rarely have two mistakes, or two odd things, side by side; there
-are few enough of the small ones to try them all. Left out is what the guide tells of: 0-d arrays
-where lists are meant, empty lists, and what is not indexed without a crash there.
+Random programs rarely combine two mistakes or unusual values; small arguments are few enough to try
+all. Omitted are the guide's differences: 0-d arrays in place of lists, empty lists, and indexing
+that crashes there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ACTS = {
 
 
 def _differing(texts: Iterable[str]) -> Iterator[tuple[str, Any, Any]]:
-    """Return the expressions of which the two packages make something else."""
+    """Return the expressions with different results in the two packages."""
     for text in texts:
         mine, other = (outcome(partial(_describe_value, text, ts)) for ts in (ours, theirs))
         if mine != other:
@@ -180,7 +180,7 @@ _DTYPES = ["bool", "int4", "int8", "uint8", "int64", "float32", "bfloat16", "com
 
 @pytest.mark.parametrize("dtype", [None, *_DTYPES, "string", "ustring", "json"])
 def test_fill_value_conversion(dtype: str | None) -> None:
-    """But for those that TensorStore cuts, and for bytes, which are no JSON."""
+    """Except values that TensorStore truncates, and bytes, which are not JSON."""
     ways = [
         "ts.Schema(dtype={0!r}, fill_value={1})",
         "ts.Schema(dtype={0!r}, schema=ts.Schema(fill_value={1}))",
@@ -195,7 +195,7 @@ def test_fill_value_conversion(dtype: str | None) -> None:
         mine, other = (_describe(text, ts) for ts in (ours, theirs))
         if other in {"Schema(...)", "Spec(...)"} or any(
             one in text for one in odd
-        ):  # there is no JSON of it
+        ):  # it has no JSON
             continue
         if isinstance(other, Exception):
             assert isinstance(mine, type(other)), (text, mine, other)
@@ -206,7 +206,7 @@ def test_fill_value_conversion(dtype: str | None) -> None:
 
 
 def test_json_and_keywords_are_exclusive() -> None:
-    """``None`` is JSON, if it is no schema; a keyword that is None is one that is not given."""
+    """``None`` is JSON except as a schema; a keyword of None is a missing one."""
     names = ["Schema", "ChunkLayout", "ChunkLayout.Grid", "Unit", "IndexDomain", "IndexTransform"]
     keywords = {"Unit": "multiplier=3", "IndexTransform": "input_rank=1"}
     for name in names:

@@ -1,4 +1,4 @@
-"""What is asked of handles that makes little sense: done or refused as by TensorStore."""
+"""Unusual operations of handles succeed or fail as in TensorStore."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's 
 
 
 def compare(tell: Callable[[Any], Any]) -> None:
-    """Assert that both tell the same, or refuse with the same kind of error."""
+    """Assert that both packages return the same, or the same kind of error."""
     assert outcome(lambda: tell(ours)) == outcome(lambda: tell(theirs))
 
 

@@ -1,7 +1,7 @@
-"""Views over handles read and write what TensorStore's do: arrays in memory, casts, stacks.
+"""Views over handles match TensorStore's: arrays in memory, casts, stacks.
 
-The same handles are made of the same arrays on either side, indexed by the same expressions, read
-and written; results, or the classes of errors, have to be equal.
+Both packages build handles from the same arrays, index them with the same expressions, and read and
+write them; results or classes of errors must be equal.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def values_of(name: str, draw: random.Random) -> np.ndarray[Any, Any]:
     return np.array([0, 1, 0.5, 0.25, 1.75, 2.5, 3.5, -1.5, -2], "f4").astype(data_type)
 
 
-# What a number outside of the range of an integer becomes is undefined in C.
+# C leaves the conversion of numbers outside the range of an integer undefined.
 def fits(values: np.ndarray[Any, Any], target: str) -> bool:
     if not target.startswith(("int", "uint")) or values.dtype.kind in "iub":
         return True
@@ -196,7 +196,7 @@ def test_cast_writes_in_place() -> None:
     tracemalloc.stop()
     assert most < values.nbytes / 4
     assert np.array_equal(target[::2, 100:].T, values)
-    # What is written may be a view of the very elements.
+    # The source can be a view of the same elements.
     ts.cast(ts.array(target[1:]), ts.float64).write(target[:-1].astype("f8")).result()
     expected = target.copy()
     ts.cast(ts.array(target[::-1]), ts.float32).write(target).result()
@@ -225,7 +225,7 @@ def test_long_row_cast_equals_element_cast(source: str) -> None:
 def there_and_back(
     package: Any, values: np.ndarray[Any, Any], source: str, target: str
 ) -> tuple[np.ndarray[Any, Any], ...]:
-    """Return elements that were cast, and what others are to which these were written."""
+    """Return cast elements, and the elements of another array after a write of them."""
     other = np.ones(values.shape, values.dtype)
     items = package.cast(package.array(values), target).read().result()
     if fits(items, source):

@@ -48,7 +48,7 @@ class Key:
         return how, self.outside.read("a").result().value
 
 
-MISSING = b"\2"  # the generation of what is absent
+MISSING = b"\2"  # the generation of a missing key
 ACTS: dict[str, Callable[[Key], Any]] = {
     "write": lambda key: key.write(b"1"),
     "delete": lambda key: key.write(None),
@@ -67,14 +67,14 @@ CONDITIONAL = {name for name in ACTS if "if" in name}
 
 
 def programs(*, repeatable: bool) -> list[tuple[str, ...]]:
-    """Return all of three acts, but for those of which TensorStore makes something wrong."""
+    """Return all programs of three steps, except those that TensorStore gets wrong."""
 
     def is_fit(acts: tuple[str, ...]) -> bool:
         first, second, third = acts
         # A condition that does not hold is forgotten there, once the key was deleted in a range.
         if first == "range" and second in CONDITIONAL and third in BLIND:
             return False
-        # What was written, and then read, is stored empty there, or refused.
+        # There, a write followed by a read is stored empty, or refused.
         written = [act in BLIND | CONDITIONAL for act in acts]
         return not repeatable or not any(
             act == "read" and any(written[:number]) for number, act in enumerate(acts)

@@ -1,7 +1,7 @@
 """Metadata that others change while a transaction relies on them: refused, or taken, as there.
 
-What is opened in a transaction has to be the same array when that is committed: elements that
-are encoded for one array would be something else in another.
+A transaction must see the same array from opening to commit: its encoded elements would be wrong in
+another array.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ DOCUMENTS = {"zarr3": "zarr.json", "zarr": ".zarray"}
 
 
 class World:
-    """An array, somebody else's hand on its keys, and a transaction."""
+    """An array, another writer of its keys, and a transaction."""
 
     def __init__(self, ts: Any, driver: str, kvstore: Any) -> None:
         self.ts, self.spec = ts, {"driver": driver, "kvstore": kvstore}
@@ -71,7 +71,7 @@ class World:
         self.keys[self.document] = document
 
     def ended(self) -> Any:
-        """Whether it is committed, and what is there then."""
+        """Return whether the commit succeeds, and the stored elements."""
         done = outcome(self.transaction.commit_sync)
         context = None if self.spec["kvstore"]["driver"] == "file" else self.context
         array = outcome(lambda: self.ts.open(self.spec, context=context).result())
@@ -139,7 +139,7 @@ CASES = [
     *product(["zarr"], BEFORE, [*OTHERS_2.values(), None]),
 ]
 TAKEN = "zarr3", grown_outside, OTHERS["names"]
-"""What others name dimensions is theirs; refused there where the array is resized."""
+"""Dimension names belong to the other writer; TensorStore refuses a resize then."""
 CASES.remove(TAKEN)
 
 
@@ -154,7 +154,7 @@ def both(driver: str, kvstore: Callable[[str], Any], work: Callable[[World], Non
 
 @pytest.mark.parametrize(("driver", "before", "members"), CASES)
 def test_changed_dependency_conflicts(driver: str, before: Any, members: Any) -> None:
-    """With keys in memory, of which all are changed or none."""
+    """With keys in memory, which change all together or not at all."""
 
     def work(world: World) -> None:
         world.create()[...] = [1, 2, 3, 4]
@@ -168,7 +168,7 @@ def test_changed_dependency_conflicts(driver: str, before: Any, members: Any) ->
 @pytest.mark.parametrize("members", [*OTHERS.values(), None])
 @pytest.mark.parametrize("before", [open_handle, read, grown, opened_outside])
 def test_the_same_in_files(before: Any, members: Any, tmp_path: Path) -> None:
-    """Of what is refused nothing is stored here, and there perhaps a chunk: none is written."""
+    """A refused commit stores nothing here; TensorStore can store a chunk, so none is written."""
 
     def work(world: World) -> None:
         world.create()[...] = [1, 2, 3, 4]
@@ -211,7 +211,7 @@ def test_concurrent_create_conflicts(driver: str, before: Any) -> None:
 
 
 def test_atomic_chunk_write_after_metadata_read(tmp_path: Path) -> None:
-    """In files only one key can be changed at once; those that are only read do not count."""
+    """In files only one key can change atomically; keys that are only read do not count."""
     for members, stored in (({}, 9), ({"data_type": "int32"}, 1)):
         place = {"driver": "file", "path": f"{tmp_path}/{stored}/"}
         world = World(ours, "zarr3", place)
@@ -246,7 +246,7 @@ def test_resized_in_memory_behind_a_slash() -> None:
 
 @pytest.mark.parametrize("recheck", [True, False, "open"])
 def test_open_of_replaced_array_in_transaction(recheck: Any) -> None:
-    """Other handles know the array that was there before, which is told as there."""
+    """Other handles know the old array, and report it as in TensorStore."""
 
     def work(world: World) -> None:
         kept = world.create()
@@ -265,7 +265,7 @@ def test_open_of_replaced_array_in_transaction(recheck: Any) -> None:
 
 
 def test_two_caches_see_two_arrays_of_one_location() -> None:
-    """A transaction relies on what was looked at, and not on what the other cache recalls then."""
+    """A transaction depends on its reads, not on another cache's content."""
     world = World(ours, "zarr3", {"driver": "memory", "path": "a/"})
     world.create()[...] = [1, 2, 3, 4]
     pool = {"cache_pool": {"total_bytes_limit": 1 << 20}}

@@ -1,4 +1,4 @@
-"""What has begun in a transaction before its commit belongs to it, as there."""
+"""Operations that start before the commit belong to the transaction, as in TensorStore."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _create(ts: Any, array: Any, store: Any) -> Any:
 def test_pending_operations_are_committed(
     begin: Callable[[Any, Any, Any], Any], tmp_path: Path
 ) -> None:
-    """All of it, and not what of it was done by chance by then."""
+    """All of the operation, not only its finished part."""
 
     def found(ts: Any) -> list[Any]:
         place = f"file://{tmp_path}/{ts.__name__}/"
@@ -120,7 +120,7 @@ def at_the_edge(ts: Any, folder: Path, *, sharded: bool) -> tuple[Any, dict[str,
 def test_concurrent_growth_keeps_other_writers_elements(
     tmp_path: Path, *, staged: bool, sharded: bool
 ) -> None:
-    """Who writes all that he knows of a chunk at the edge may not know of all by now."""
+    """A complete write to a chunk at the edge can be partial by commit time."""
 
     def found(ts: Any) -> list[int]:
         array, spec = at_the_edge(ts, tmp_path, sharded=sharded)
@@ -144,7 +144,7 @@ def test_concurrent_growth_keeps_other_writers_elements(
 
 @pytest.mark.parametrize("sharded", [False, True])
 def test_shrunk_elements_return_after_growth(tmp_path: Path, *, sharded: bool) -> None:
-    """Also if all that is left of its chunk was written meanwhile."""
+    """Also if the rest of the chunk was written in the meantime."""
 
     def found(ts: Any) -> list[int]:
         array, _ = at_the_edge(ts, tmp_path, sharded=sharded)

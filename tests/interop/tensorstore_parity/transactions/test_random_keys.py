@@ -1,6 +1,6 @@
-"""Keys in and outside of a transaction, by programs made at random: both libraries tell the same.
+"""Random programs of keys in and outside a transaction give the same results in both packages.
 
-What TensorStore makes wrong, as the guide tells, no program does: `fits`.
+Programs omit steps that TensorStore gets wrong, as the guide lists: see `fits`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import tessarr.tensorstore as ours
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 
 KEYS: Final = "abc"
-MISSING: Final = b"\2"  # the generation of what is absent
+MISSING: Final = b"\2"  # the generation of a missing key
 Step: TypeAlias = tuple[str, ...]
-"""What is done, to which key or from which to which, and on which condition."""
+"""The operation, its keys, and its condition."""
 
 CONDITIONS: Final = ("now", "first", "stale", "missing", "seen")
 RANGES: Final = (("a", "b"), ("b", ""), ("", ""))
@@ -67,12 +67,12 @@ class Keys:
         return found.state, found.value
 
     def do(self, step: Step, value: bytes) -> Any:
-        """Do a step, and return what it gives; what is written is `value`."""
+        """Run a step and return its result; writes use `value`."""
         what, *given = step
         if what == "range":
             return self.inside.delete_range(self.ranges(*given)).result()
         if what == "list":
-            return sorted(self.inside.list().result())  # in no order there, of what is new
+            return sorted(self.inside.list().result())  # unordered there for new keys
         data = None if "delete" in what else value
         if what in OTHERS:
             return self.change(given[0], data)
@@ -87,7 +87,7 @@ class Keys:
 
 
 def describe(ts: Any, known: str, steps: list[Step], **options: bool) -> tuple[list[Any], Keys]:
-    """Return what all steps and the commit give, and the keys then."""
+    """Return the results of all steps and of the commit, and the keys then."""
     keys, found = Keys(ts, known, **options), []
     for number, step in enumerate(steps):
         try:
@@ -102,7 +102,7 @@ def describe(ts: Any, known: str, steps: list[Step], **options: bool) -> tuple[l
 
 
 def build(draw: Random) -> tuple[str, list[Step]]:
-    """Return the keys that there are, and what is done then."""
+    """Return the initial keys and the steps."""
 
     def step() -> Step:
         what = draw.choice([*WRITES, *READS, *READS, *OTHERS, "range", "list"])
@@ -118,10 +118,10 @@ def build(draw: Random) -> tuple[str, list[Step]]:
 
 
 def fits(steps: list[Step], *, atomic: bool, repeatable_read: bool) -> bool:
-    """Whether TensorStore makes nothing wrong of it."""
+    """Return whether TensorStore runs the step correctly."""
     written: set[str] = set()
     removed: set[str] = set()
-    seen: set[str] = set()  # of which the generation was read that they have here alone
+    seen: set[str] = set()  # keys whose generation was read here only
     read: set[str] = set()
     for what, *given in steps:
         if what == "list" and repeatable_read:

@@ -1,8 +1,8 @@
 """Programs of handles, keys and transactions end as they do with TensorStore.
 
-The same random program is run with either package, line by line. Left out: atomic transactions
-over arrays in files, which TensorStore 0.1.86 refuses even for one key; resizing in a transaction,
-which now and then never ends there, or during one, which it may refuse to commit then.
+Both packages run the same random program, line by line. Omitted: atomic transactions over arrays in
+files, which TensorStore 0.1.86 refuses even for one key; resizing in a transaction, which can hang
+there, or during one, which can fail its commit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is a
 
 
 def some_spec(draw: random.Random, shape: list[int]) -> dict[str, Any]:
-    """Return the spec of an array of integers, but for where it is."""
+    """Return the spec of an array of integers, without a location."""
     rank = len(shape)
     kind = draw.choice(["zarr2", "zarr3", "sharded"])
     if kind == "zarr2":
@@ -43,7 +43,7 @@ def cut(**lengths: int) -> dict[str, Any]:
 
 
 class Program:
-    """Draws lines of a program, each of which may fail."""
+    """Draws the lines of a program, each of which may fail."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -57,7 +57,7 @@ class Program:
         self.lines += ["sorted(keys.list().result())"]
 
     def key(self) -> str:
-        """Draw what stands in brackets."""
+        """Draw a key for brackets."""
         if self.draw.random() < 0.2:
             return "..."
         terms = []
@@ -117,7 +117,7 @@ class Program:
 
 
 def run(package: Any, program: Program, folder: Path) -> list[Any]:
-    """Return what each line gives, or the error that it raises."""
+    """Return the result, or the error, of each line."""
     context = package.Context({})
     file = {"driver": "file", "path": f"{folder}/"}
     place = {"driver": "memory", "path": "p/"} if program.in_memory else file
@@ -135,7 +135,7 @@ def run(package: Any, program: Program, folder: Path) -> list[Any]:
     for line in program.lines:
         try:
             if " = " in line:
-                exec(line, names)  # what an argument is called has no blanks around
+                exec(line, names)  # argument names have no surrounding blanks
                 found.append(None)
             else:
                 value = eval(line, names)

@@ -1,4 +1,4 @@
-"""Handles in a transaction know what it makes of their metadata, as there, in specs too."""
+"""Handles and specs in a transaction have its staged metadata, as in TensorStore."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _remove(ts: Any, handle: Any) -> None:
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 @pytest.mark.parametrize("taken", ["before", "within"])
 def test_specs_have_staged_metadata(driver: str, taken: str, change: Any) -> None:
-    """Of all handles in it, whatever they are views of, and of none outside."""
+    """All handles in the transaction, with any view, and none outside."""
 
     def describe(ts: Any) -> list[Any]:
         outside = _open_handle(ts, driver, ts.Context(), [4, 6])
@@ -91,7 +91,7 @@ def test_specs_have_staged_metadata(driver: str, taken: str, change: Any) -> Non
         found = [_specs(view) for view in views]
         found.append(_specs(outside))
         transaction.abort()
-        if ts is ours:  # there it is refused as well, a moment later
+        if ts is ours:  # refused there as well, a moment later
             assert _specs(within) == [ValueError, ValueError]
         return found
 

@@ -1,4 +1,4 @@
-"""Handles in a transaction that changes their array see the change, or refuse it, as there."""
+"""Handles in a transaction that changes their array see or refuse the change as in TensorStore."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_array_replaced_in_transaction(made: Any, when: str) -> None:
     ids=str,
 )
 def test_array_replaced_before_commit(made: Any, grows: bool, recheck: Any) -> None:
-    """Handles outside have the new bounds, or tell no more than what they were."""
+    """Handles outside have the new bounds, or still the old ones."""
 
     def describe(ts: Any) -> list[Any]:
         context = ts.Context()
@@ -106,7 +106,7 @@ def test_array_replaced_before_commit(made: Any, grows: bool, recheck: Any) -> N
 def test_an_array_that_a_transaction_resizes(
     recheck: Any, who: str, opened: str, read_first: bool
 ) -> None:
-    """All handles in the transaction have the bounds of it, whatever they recheck."""
+    """All handles in the transaction have its bounds, whatever they recheck."""
 
     def describe(ts: Any) -> list[Any]:
         context = ts.Context()
@@ -135,7 +135,7 @@ def test_an_array_that_a_transaction_resizes(
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 @pytest.mark.parametrize("before", [False, True])
 def test_transaction_uses_concurrent_resize(driver: str, before: bool, tmp_path: Path) -> None:
-    """Of a dimension that the transaction resized itself, it is the length that it gave."""
+    """A dimension that the transaction resized keeps its staged length."""
 
     def seen(ts: Any) -> list[Any]:
         spec = {"driver": driver, "kvstore": (tmp_path / ts.__name__).as_uri()}
@@ -163,7 +163,7 @@ def test_transaction_uses_concurrent_resize(driver: str, before: bool, tmp_path:
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 @pytest.mark.parametrize("others", ["before", "after", "never"])
 def test_resized_document_replaced_as_key(driver: str, others: str) -> None:
-    """What others do to it is no conflict any more, and handles do not take the resize for it."""
+    """Later changes by other writers do not conflict, and are not taken for the resize."""
 
     def describe(ts: Any) -> list[Any]:
         spec, context = {"driver": driver, "kvstore": "memory://"}, ts.Context()
@@ -187,7 +187,7 @@ def test_resized_document_replaced_as_key(driver: str, others: str) -> None:
 
 @pytest.mark.parametrize("how", ["commit_sync", "abort"])
 def test_handle_properties_after_transaction(how: str) -> None:
-    """A spec would mean what is no longer so; what is known of the array is known."""
+    """A spec would be outdated; the known properties of the array remain."""
 
     def describe(ts: Any) -> list[Any]:
         transaction = ts.Transaction()

@@ -1,6 +1,6 @@
-"""What happens in transactions, and what is there after them, is what TensorStore does.
+"""Scenarios of transactions, and the stored result, match TensorStore.
 
-Each scenario gives what its reads found; errors count by whether they are a `ValueError`.
+Each scenario returns its reads; errors compare by whether they are a `ValueError`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's 
 
 
 class Side:
-    """One implementation, with a place of its own."""
+    """One implementation, with its own store."""
 
     def __init__(self, ts: Any, place: dict[str, str], driver: str) -> None:
         self.ts = ts
@@ -48,7 +48,7 @@ class Side:
         return self.ts.KvStore.open(self.place, context=self.context).result()
 
     def tried(self, act: Callable[[], Any]) -> Any:
-        """Return what `act` gives, or that it was refused."""
+        """Return the result of `act`, or that it was refused."""
         try:
             return act()
         except ValueError:
@@ -73,7 +73,7 @@ def created_by_two(side: Side) -> Any:
     txn = side.ts.Transaction()
     side.create(transaction=txn)[...] = 5
     side.create()[...] = 6
-    return side.tried(txn.commit_sync)  # TensorStore's chunks are stored in files, all the same
+    return side.tried(txn.commit_sync)  # TensorStore's chunks are stored in files as well
 
 
 def created_in_vain(side: Side) -> Any:
@@ -222,7 +222,7 @@ def test_scenarios_match_tensorstore(
 
 
 def documents(ts: Any) -> Any:
-    """Two members of a document, changed while somebody else adds a third."""
+    """Two members of a document, while another writer adds a third."""
     context = ts.Context()
     place = {"driver": "memory", "path": "a.json"}
     document = ts.KvStore.open(place, context=context).result()
@@ -244,9 +244,9 @@ def test_values_in_documents() -> None:
 
 
 def chunks_of_functions(ts: Any) -> Any:
-    """Chunks are written by functions in the end; those of which parts were written are read.
+    """The commit writes chunks with the functions; partly written ones are read first.
 
-    What is read is what was written, as TensorStore may remember either for a while.
+    A read returns the written content, as TensorStore may cache either.
     """
     elements = np.ones(12, np.int32)
     calls: list[str] = []
@@ -338,7 +338,7 @@ def test_partly_written_chunks_are_read_once() -> None:
 
 
 def test_deleted_keys_are_deleted_in_order(tmp_path: Path) -> None:
-    """TensorStore brings back in the end what was deleted."""
+    """TensorStore restores the deleted key at commit."""
     for place in ({"driver": "file", "path": f"{tmp_path}/"}, {"driver": "memory"}):
         made = Side(ours, place, "zarr3").filled()
         with ours.Transaction() as txn:
@@ -353,7 +353,7 @@ def test_deleted_keys_are_deleted_in_order(tmp_path: Path) -> None:
 
 
 def test_shrinking() -> None:
-    """TensorStore waits for ever where a transaction makes an array smaller."""
+    """TensorStore hangs if a transaction shrinks an array."""
     side = Side(ours, {"driver": "memory"}, "zarr3")
     made = side.filled(12)
     with ours.Transaction() as txn:
@@ -383,7 +383,7 @@ def test_shrunk_and_grown_again() -> None:
 
 
 def test_one_chunk_is_atomic_on_every_store(tmp_path: Path) -> None:
-    """TensorStore refuses it on files: there its look at the metadata takes part."""
+    """TensorStore refuses it on files: its metadata read counts as a participant."""
     made = Side(ours, {"driver": "file", "path": f"{tmp_path}/"}, "zarr3").filled()
     with ours.Transaction(atomic=True) as txn:
         made.with_transaction(txn)[0] = 2
@@ -404,9 +404,9 @@ RANGES = [("b", "z"), ("b", ""), ("b/", "b0"), ("", ""), ("b1", "b3"), ("b2", "b
 def test_delete_range_covers_keys_at_commit(
     ends: tuple[str, str], place: str, *, repeatable: bool, tmp_path: Path
 ) -> None:
-    """Others may add keys to it meanwhile; what is written to it afterwards stays.
+    """Other writers' new keys and later writes of the transaction stay.
 
-    In files TensorStore's removal takes away what its own writes have begun.
+    In files, TensorStore's deletion removes its own pending writes.
     """
 
     def describe(package: Any, url: str) -> Any:
@@ -417,7 +417,7 @@ def test_delete_range_covers_keys_at_commit(
         inside = store.with_transaction(transaction)
         inside["b3"] = inside["c/e"] = b"before"
         inside.delete_range(package.KvStore.KeyRange(*ends)).result()
-        # With `repeatable_read` TensorStore stores nothing of what was written and then read.
+        # With `repeatable_read`, TensorStore stores nothing of a written and then read value.
         seen = [] if repeatable else ["b1" in inside, "b3" in inside, "c/e" in inside]
         inside["b2"] = b"after"
         store["b11"] = store["b5"] = store["c/f"] = b"others"
@@ -450,7 +450,7 @@ LAYOUTS: list[dict[str, Any]] = [
 
 
 class Looking:
-    """An array of which elements are written in a transaction, looked at, and changed by others."""
+    """An array that a transaction writes and reads, and other writers change."""
 
     def __init__(self, ts: Any, layout: dict[str, Any], codecs: list[Any]) -> None:
         options = {"dtype": ts.int32, "shape": [8], "chunk_layout": ts.ChunkLayout(**layout)}
@@ -508,7 +508,7 @@ FORMAT_3 = {"driver": "zarr3", "kvstore": "memory://a/"}
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize("codecs", [[], [{"name": "gzip"}]], ids=str)
 def test_key_reads_keep_staged_elements(layout: Any, codecs: list[Any]) -> None:
-    """What others change in the meantime stays, as where nobody looked."""
+    """Other writers' concurrent changes stay, as without the read."""
     for acts in product("wWzorlks", repeat=3):
         one, other = (Looking(ts, layout, codecs).result(acts) for ts in (ours, theirs))
         assert one == other, acts
@@ -517,7 +517,7 @@ def test_key_reads_keep_staged_elements(layout: Any, codecs: list[Any]) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize("letters", ["wWodp", "wWoxpe"])
 def test_key_writes_replace_staged_elements(letters: str, layout: Any) -> None:
-    """Whatever others make of the chunk does not matter then, but for writes on a condition."""
+    """Other writers' chunk does not matter then, except for conditional writes."""
     for acts in product(letters, repeat=3):
         one, other = (Looking(ts, layout, []).result(acts) for ts in (ours, theirs))
         assert one == other, acts
@@ -585,7 +585,7 @@ def test_a_write_that_is_cancelled_before_it_began_is_committed() -> None:
 @pytest.mark.parametrize("format_name", ["zarr", "zarr3"])
 @pytest.mark.parametrize("others", [6, 7, 9])
 def test_grown_several_times(format_name: str, others: int) -> None:
-    """What a transaction makes larger is made of what others have made of it."""
+    """A growth in a transaction applies to the other writer's shape."""
 
     def describe(package: Any) -> Any:
         spec = {"driver": format_name, "kvstore": "memory://"}
