@@ -151,7 +151,7 @@ def test_a_pool_that_may_be_absent() -> None:
     bound = found.bind(ts.Context({"cache_pool#a": {"total_bytes_limit": 1}}))
     assert set(bound.values) == {"cache_pool"}
     naming = Naming()
-    bound.see(naming)
+    bound.collect_resources(naming)
     assert bound.json(naming) == {"cache_pool": "cache_pool#a"}
     assert naming.context() == {"cache_pool#a": {"total_bytes_limit": 1}}
 

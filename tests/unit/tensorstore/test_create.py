@@ -192,7 +192,7 @@ def _views(schema: ts.Schema) -> list[ts.Schema]:
         schema[:, [0, 2]],
         schema[2],
         ts.Schema(schema),
-        schema._through(moved),
+        schema._propagate(moved),
     ]
 
 

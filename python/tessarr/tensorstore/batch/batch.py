@@ -46,7 +46,7 @@ class _DeferredRead:
     def _alone(self, _: object) -> None:
         _start_all([self], {})
 
-    def taken(self) -> _Start | None:
+    def take_start(self) -> _Start | None:
         """Return what begins it, to the first who asks; None where nobody wants it any more."""
         if not self._begin or self.future._state != PENDING:
             return None
@@ -67,7 +67,7 @@ def _start_all(waiting: Sequence[_DeferredRead], reads: Reads) -> None:
     expected: list[ExpectedRead] = []
     looks = False
     for one in waiting:
-        begin = one.taken()
+        begin = one.take_start()
         if begin is not None:
             expected += one.expected
             looks = looks or (one.reads and len(one.expected) > 0)
@@ -96,7 +96,7 @@ def _start_now(
         if some is arrays and (arrays or reads):
             start_reads({**reads, **together.take()}, sharing)
         for future, source in found:
-            future._end_like(source)
+            future._forward(source)
 
 
 class Batch:
@@ -161,7 +161,7 @@ class Batch:
         if self._submitted:
             raise submitted_error()
 
-    def _later(
+    def _defer(
         self,
         begin: _Start,
         expected: Sequence[ExpectedRead] = (),

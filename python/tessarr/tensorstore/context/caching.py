@@ -38,19 +38,19 @@ class CachedMetadata:
     ----------
     meta
         The metadata.
-    looked_s
+    checked_s
         When they were looked at, in seconds since 1970.
     seen
         The document that tells them.
     """
 
     meta: ArrayMeta
-    looked_s: float
+    checked_s: float
     seen: KnownDocument
 
-    def learn(self, meta: ArrayMeta, looked_s: float) -> None:
+    def update_metadata(self, meta: ArrayMeta, checked_s: float) -> None:
         """Remember what the metadata are now."""
-        self.meta, self.looked_s = meta, looked_s
+        self.meta, self.checked_s = meta, checked_s
 
 
 class SharedCaches:
@@ -62,12 +62,12 @@ class SharedCaches:
         All of its JSON.
     """
 
-    __slots__ = ("_documents", "_known", "_room", "chunks", "lasting", "pool")
+    __slots__ = ("_documents", "_known", "_room", "chunks", "document_pool", "pool")
 
     pool: CachePool | None
     """What remembers answers of stores; None: it has no room."""
 
-    lasting: CachePool | None
+    document_pool: CachePool | None
     """What remembers documents: the same, or where that is small, another, so that chunks do not
     take their room. None: it has no room."""
 
@@ -79,8 +79,8 @@ class SharedCaches:
         self.pool = pool = CachePool(limit) if limit else None
         self.chunks = SharedChunkCache(limit, lambda: 0 if pool is None else pool.counts()["bytes"])
         is_small = pool is not None and limit < _DOCUMENTS_BYTES
-        self.lasting = CachePool(_DOCUMENTS_BYTES) if is_small else pool
-        self._documents = self.lasting
+        self.document_pool = CachePool(_DOCUMENTS_BYTES) if is_small else pool
+        self._documents = self.document_pool
         self._known: dict[Any, ref[Any]] = {}
         self._room = 64
 
@@ -165,7 +165,7 @@ def with_cache(
     metadata_since, data_since = sinces
     metadata = None
     if memory is not None:
-        metadata = memory.documents() if metadata_since > now else memory.lasting
+        metadata = memory.documents() if metadata_since > now else memory.document_pool
     if data is None and metadata is None:
         return store
 

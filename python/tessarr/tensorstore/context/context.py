@@ -236,7 +236,7 @@ class Context:
         above = self._parent is not None and self._parent._refers
         self._refers = self._spec._refers or above
 
-    def _says(self, kinds: Iterable[str]) -> bool:
+    def _has_settings(self, kinds: Iterable[str]) -> bool:
         """Whether anything is said of resources of some kinds."""
         context: Context | None = self
         while context is not None:

@@ -43,7 +43,7 @@ class Naming:
         self._named: dict[int, str] | None = None
 
     @property
-    def omits(self) -> bool:
+    def omits_resources(self) -> bool:
         """Whether nothing is said of resources."""
         return self.brief and self._within is not None
 
@@ -53,7 +53,9 @@ class Naming:
         contexts = {id(one.context): one.context for one in self._seen}
         return next(iter(contexts.values())) if len(contexts) == 1 else None
 
-    def beside(self, *, own: Callable[[dict[str, Resource]], Any] | None = None) -> Context | None:
+    def shared_context(
+        self, *, own: Callable[[dict[str, Resource]], Any] | None = None
+    ) -> Context | None:
         """Return a context that has what is told by name or left out; None if a part is not bound.
 
         Parameters
@@ -61,14 +63,14 @@ class Naming:
         own
             Makes resources that the context is to have in place of those that there are.
         """
-        if own is None and self.omits:
+        if own is None and self.omits_resources:
             return self._within
         if not self._seen or not all(one.bound for one in self._seen):
             return None
         found = {name: self._uses[number][0] for number, name in self._names().items()}
         return Context._of(self.context(), found if own is None else own(found))
 
-    def see(self, references: References) -> None:
+    def collect_resources(self, references: References) -> None:
         """Take resources that are used: all are seen before the first is named."""
         self._named = None
         self._seen.append(references)
@@ -112,7 +114,7 @@ class Naming:
         }
         return dict(sorted(made.items()))
 
-    def refer(
+    def reference_json(
         self, resource: Resource, *, include_defaults: bool = False, in_context: bool = False
     ) -> Any:
         """Return what stands where a resource is used."""
@@ -168,13 +170,13 @@ class References:
     @property
     def plain(self) -> bool:
         """Whether nothing is said, neither here nor by the context: all is as by default."""
-        return self.context is not None and not self.context._says(self.kinds.values())
+        return self.context is not None and not self.context._has_settings(self.kinds.values())
 
-    def says(self, member: str) -> bool:
+    def has_settings(self, member: str) -> bool:
         """Return whether a member may not be as by default."""
         if self.context is None or member in self._values:
             return True
-        return self.context._says((self.kinds[member],))
+        return self.context._has_settings((self.kinds[member],))
 
     @property
     def bound(self) -> bool:
@@ -216,7 +218,7 @@ class References:
                 continue
             value = json.pop(member)
             try:
-                values[member] = cls._parsed(KINDS[kind], value)
+                values[member] = cls._parse(KINDS[kind], value)
             except ArgumentError as error:
                 raise member_error(member, error) from None
             if values[member] == kind and member not in optional:
@@ -227,7 +229,7 @@ class References:
         return References(self.kinds, values, self.optional, in_context=self.in_context)
 
     @staticmethod
-    def _parsed(kind: Kind, value: Any) -> Any:
+    def _parse(kind: Kind, value: Any) -> Any:
         if isinstance(value, Resource):
             if value._kind is not kind:
                 raise expected_error(f'"{kind.name}" resource', value.to_json())
@@ -292,17 +294,17 @@ class References:
         values: dict[str, Any] = {}
         for member, value in self.values.items():
             if isinstance(value, Resource):
-                found = naming.refer(value, in_context=self.in_context)
+                found = naming.reference_json(value, in_context=self.in_context)
             else:
                 found = value
             if found != self.kinds[member] or member in self.optional:
                 values[member] = found
         return self._with(values)
 
-    def see(self, naming: Naming) -> None:
+    def collect_resources(self, naming: Naming) -> None:
         """Tell which resources are used, of those that are bound."""
         if self.kinds:
-            naming.see(self)
+            naming.collect_resources(self)
 
     def resource(self, member: str) -> Resource:
         """Return the resource of a member; it has to be bound."""
@@ -317,13 +319,13 @@ class References:
     def json(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
         """Return the members of the JSON."""
         found: dict[str, Any] = {}
-        if naming.omits:
+        if naming.omits_resources:
             return found
         all_names = include_defaults and not self.in_context
         for member, kind in self.kinds.items():
             value = self.values.get(member)
             if isinstance(value, Resource):
-                name = naming.refer(
+                name = naming.reference_json(
                     value, include_defaults=include_defaults, in_context=self.in_context
                 )
                 kept = naming.brief and member in self.optional  # absent it would mean nothing
@@ -336,7 +338,7 @@ class References:
                 found[member] = kind
         return found
 
-    def same(self, other: References) -> bool:
+    def has_same_resources(self, other: References) -> bool:
         """Return whether both mean the same: bound ones the same resources."""
         return self.values.keys() == other.values.keys() and all(
             value is other.values[member]

@@ -61,9 +61,9 @@ class AutoSpec(KvStoreDriverSpec):
         spec._formats = {}
         return spec
 
-    def changed(self, options: SpecChanges) -> Self:
+    def apply_changes(self, options: SpecChanges) -> Self:
         """Return the spec with options."""
-        spec = super().changed(options)
+        spec = super().apply_changes(options)
         mode = OpenMode()._changed(options.mode, options.flags)
         if any(mode._values()) and not mode.open:
             raise ArgumentError('a new array needs a format: give a driver, such as "zarr3"')
@@ -124,7 +124,7 @@ class AutoSpec(KvStoreDriverSpec):
         documents = [
             ExpectedRead(kvstore.store, kvstore.key(path + document)) for document in _DOCUMENTS
         ]
-        later: Future[OpenResult] = batch._later(start_operation, documents, opens=True)
+        later: Future[OpenResult] = batch._defer(start_operation, documents, opens=True)
         return later
 
     @staticmethod
@@ -161,7 +161,7 @@ class AutoSpec(KvStoreDriverSpec):
         """Return the spec of a format with the same members, without a location."""
         spec_of_format = self._formats.get(name)
         if spec_of_format is None:
-            spec = driver_spec(name).parse({}, self.schema).changed(self._rechecks)
+            spec = driver_spec(name).parse({}, self.schema).apply_changes(self._rechecks)
             assert isinstance(spec, KvStoreDriverSpec)
             spec_of_format = self._formats[name] = spec
         return spec_of_format

@@ -139,7 +139,7 @@ class JsonDriver(Driver):
         def start_operation(_: ReadGroup, sharing: SharedReads) -> Future[npt.NDArray[Any]]:
             return spawn(work, sharing)
 
-        later: Future[npt.NDArray[Any]] = scope.batch._later(
+        later: Future[npt.NDArray[Any]] = scope.batch._defer(
             start_operation, [self._document.expected]
         )
         return later
@@ -277,7 +277,7 @@ class JsonSpec(KvStoreDriverSpec):
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec of JSON members."""
-        spec = cls(Schema(dtype=_JSON, rank=0)._merged(schema))
+        spec = cls(Schema(dtype=_JSON, rank=0)._merge_with(schema))
         spec._check_parts()
         spec._take_place(members)
         spec._pointer = text(members.pop("json_pointer", ""), "json_pointer")
@@ -327,7 +327,7 @@ class JsonSpec(KvStoreDriverSpec):
 
     def effective(self) -> Schema:
         """Return the complete schema."""
-        return self.schema._merged(
+        return self.schema._merge_with(
             Schema(domain=IndexDomain._of(()), chunk_layout=ChunkLayout(rank=0))
         )
 

@@ -26,7 +26,7 @@ def convert_result(source: Future[Any], convert: Callable[[Any], U]) -> Future[U
         if done.cancelled():
             made.cancel()
         else:
-            made._follow(lambda: convert(done.result()))
+            made._run_retried(lambda: convert(done.result()))
 
     source.add_done_callback(RetriedCallback(ended))
     return made
@@ -65,7 +65,7 @@ def join_futures(
                 left.discard(id(source))
                 return
         # Only the last one comes here, and comes again where a signal has interrupted it.
-        made._follow(finish)
+        made._run_retried(finish)
 
     def help_all() -> None:
         for source in waiting:
@@ -88,7 +88,7 @@ def chain_future(source: Future[Any], begin: Callable[[Any], Future[U]]) -> Futu
 
     def start_next(done: Future[Any]) -> None:
         following = chain_future(done, begin)
-        following.add_done_callback(RetriedCallback(made._end_as))
+        following.add_done_callback(RetriedCallback(made._copy_outcome))
         following.force()
 
     source.add_done_callback(RetriedCallback(start_next))
@@ -110,7 +110,7 @@ def run_after(sources: Sequence[Future[Any] | None], begin: Callable[[], Future[
             return failed(error)
     made: Future[U] = Future._pending()
     ended = join_futures(waiting, lambda: None)
-    ended.add_done_callback(RetriedCallback(lambda _: made._end_like(spawn_future(begin))))
+    ended.add_done_callback(RetriedCallback(lambda _: made._forward(spawn_future(begin))))
     return made
 
 

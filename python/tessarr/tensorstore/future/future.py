@@ -158,7 +158,7 @@ class Future(Generic[T]):
         """End with an error."""
         self._finish(FAILED, add_status_code(error))
 
-    def _end_with(self, work: Callable[..., T], *arguments: Any) -> None:
+    def _run_work(self, work: Callable[..., T], *arguments: Any) -> None:
         """End as `work` does: with what it returns, or with what it raises."""
         try:
             value = work(*arguments)
@@ -167,7 +167,7 @@ class Future(Generic[T]):
         else:
             self._finish(DONE, value)
 
-    def _follow(self, work: Callable[..., T], *arguments: Any) -> None:
+    def _run_retried(self, work: Callable[..., T], *arguments: Any) -> None:
         """End as `work` does, for an `RetriedCallback`: who is interrupted leaves it to others."""
         if self._state != PENDING:
             return
@@ -180,7 +180,7 @@ class Future(Generic[T]):
         else:
             self._finish(DONE, value)
 
-    def _end_like(self, source: Future[T]) -> None:
+    def _forward(self, source: Future[T]) -> None:
         """End as another future does, which begins."""
         if source._state == PENDING:
             self._work = source._help
@@ -193,12 +193,12 @@ class Future(Generic[T]):
         else:
             self._finish(source._state, source._value)
 
-    def _end_as(self, other: Future[T] | concurrent.futures.Future[T]) -> None:
+    def _copy_outcome(self, other: Future[T] | concurrent.futures.Future[T]) -> None:
         """End as another future did."""
         if other.cancelled():
             self.cancel()
         else:
-            self._follow(other.result)
+            self._run_retried(other.result)
 
     # The consumer's side
 
@@ -476,7 +476,7 @@ def _run(work: Awaitable[Any], loop: asyncio.AbstractEventLoop | None, into: Fut
                 "a coroutine needs an event loop: give one as `loop`, or be in a coroutine"
             ) from None
     running = asyncio.run_coroutine_threadsafe(wrapped(), loop)
-    running.add_done_callback(into._end_as)
+    running.add_done_callback(into._copy_outcome)
     into.add_done_callback(
         RetriedCallback(lambda done: running.cancel() if done.cancelled() else None)
     )

@@ -46,7 +46,7 @@ def spawn(
 
 def _do(into: Future[T], work: Callable[..., T], *arguments: Any) -> None:
     if into._state == PENDING:  # not cancelled before it began
-        into._end_with(work, *arguments)
+        into._run_work(work, *arguments)
 
 
 def spawn_future(work: Callable[[], Future[T]]) -> Future[T]:
@@ -61,7 +61,7 @@ def spawn_future(work: Callable[[], Future[T]]) -> Future[T]:
         except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
             made._fail(error)
         else:
-            made._end_like(source)
+            made._forward(source)
 
     made._work = submit(begin)
     return made

@@ -245,7 +245,7 @@ class TensorStore(HandleProperties):
             ) -> Future[npt.NDArray[Any]]:
                 return self._read(order, out, without_batch.for_read_group(read_group, sharing))
 
-            read = partial(pending_batch._later, start_operation, stale, reads=True)
+            read = partial(pending_batch._defer, start_operation, stale, reads=True)
             return run_in_transaction(self._transaction, read)
         if self._transaction is None:
             return self._read(order, out, scope)
@@ -600,7 +600,7 @@ class TensorStore(HandleProperties):
         spec = self._spec(minimal=minimal, bound=retains or unbinds)
         if keywords:
             spec.update(**keywords)
-        return spec._unbound() if unbinds else spec
+        return spec._unbind() if unbinds else spec
 
     def _spec(self, *, minimal: bool = False, bound: bool = True) -> Spec:
         """Return the spec; with `bound`, it has the resources of this handle."""
@@ -630,7 +630,7 @@ class TensorStore(HandleProperties):
         """Return the spec that reopens the array, and the view."""
         spec, view = driver_spec(self._driver.name).of(self._driver, self._view, minimal=False)
         # Like TensorStore, this reads nothing.
-        return Spec._of(spec.assuming(), None), view
+        return Spec._of(spec.with_assumed_metadata(), None), view
 
     def with_transaction(self, transaction: Transaction | None) -> TensorStore:
         """Return this handle in a transaction.
@@ -663,7 +663,7 @@ class TensorStore(HandleProperties):
     def __deepcopy__(self, memo: Any) -> TensorStore:
         self._check_no_transaction()
         spec, view = self._reopening_spec()
-        return _reopen(spec._apart(memo), None, view, self._mode)  # with its own resources
+        return _reopen(spec._copy_resources(memo), None, view, self._mode)  # with its own resources
 
     def __len__(self) -> NoReturn:
         raise TypeError("a TensorStore has no length: see shape and size")

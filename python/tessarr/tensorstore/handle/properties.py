@@ -302,7 +302,7 @@ class HandleProperties(HandleBase, Indexable):
         ({ [0, 1), [1, 3) }, dtype("int16"))
         """
         whole = self._driver.schema
-        return whole._viewed(self._view, self._view_layout(whole._layout))
+        return whole._propagate_fields(self._view, self._view_layout(whole._layout))
 
     def _check_open(self) -> None:
         """Raise an error if the handle's transaction is no longer open."""

@@ -229,9 +229,9 @@ class KvStore(KvStoreBase):
         >>> (ts.KvStore.open("memory://data/").result() / "part").url
         'memory://data/part'
         """
-        return self._own().url
+        return self._full_spec().url
 
-    def _own(self) -> Spec:
+    def _full_spec(self) -> Spec:
         made = self._spec._settled().copy()
         made._path = self._path
         return made
@@ -254,11 +254,11 @@ class KvStore(KvStoreBase):
         >>> ts.KvStore.open("memory://data/").result().spec()
         KvStore.Spec({'driver': 'memory', 'path': 'data/'})
         """
-        own = self._own()
+        own = self._full_spec()
         retains = as_bool(retain_context, "retain_context")
         if as_bool(unbind_context, "unbind_context"):
-            return own._unbound()
-        return own if retains else own._stripped()
+            return own._unbind()
+        return own if retains else own._strip()
 
     def __copy__(self) -> KvStore:
         return self.copy()
@@ -266,7 +266,7 @@ class KvStore(KvStoreBase):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._transaction is not None:
             raise ArgumentError("a key-value store with a transaction cannot be pickled")
-        return KvStore._restored, (self._own(),)
+        return KvStore._restored, (self._full_spec(),)
 
     @classmethod
     def _restored(cls, spec: Spec) -> KvStore:
@@ -274,12 +274,12 @@ class KvStore(KvStoreBase):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> KvStore:
         restored, (spec,) = self.__reduce__()
-        opened: KvStore = restored(spec._apart(memo))  # with resources of its own
+        opened: KvStore = restored(spec._copy_resources(memo))  # with resources of its own
         return opened
 
     def __repr__(self) -> str:
         naming = Naming()
-        own = self._own()
+        own = self._full_spec()
         own._see(naming)
         return format_repr("KvStore", own._whole(naming))
 
@@ -347,7 +347,7 @@ class KvStore(KvStoreBase):
         def begin(_: ReadGroup, sharing: SharedReads) -> Future[ReadResult]:
             return spawn(self._found, sharing.through(store, place), full, known, span)
 
-        read = partial(collecting._later, begin, [ExpectedRead(place, full, span)])
+        read = partial(collecting._defer, begin, [ExpectedRead(place, full, span)])
         return run_in_transaction(self._transaction, read)
 
     def _look(

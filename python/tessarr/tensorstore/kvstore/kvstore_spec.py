@@ -130,7 +130,7 @@ class Spec:
 
     def _see(self, naming: Naming) -> None:
         """Tell which resources are used, before the first is named."""
-        self._references.see(naming)
+        self._references.collect_resources(naming)
         for base in self._bases:
             base._see(naming)
 
@@ -173,7 +173,7 @@ class Spec:
     def __reduce__(self) -> tuple[Any, ...]:
         naming = Naming(brief=True)
         self._see(naming)
-        json, beside = self._whole(naming), naming.beside()
+        json, beside = self._whole(naming), naming.shared_context()
         if beside is None:
             return Spec, (json,)
         json.pop("context", None)
@@ -250,7 +250,7 @@ class Spec:
             and self._path == other._path
             and self._given == other._given
             and (self._context or None) == (other._context or None)
-            and self._references.same(other._references)
+            and self._references.has_same_resources(other._references)
             and self._bases == other._bases
         )
 
@@ -286,9 +286,9 @@ class Spec:
         check_class(context, Context, "context")
         changed = self
         if as_bool(unbind_context, "unbind_context"):
-            changed = changed._unbound()
+            changed = changed._unbind()
         if as_bool(strip_context, "strip_context"):
-            changed = changed._stripped()
+            changed = changed._strip()
         if context is not None:
             changed = changed._bound(context)
         for name in Spec.__annotations__:
@@ -300,26 +300,26 @@ class Spec:
         bases = self._bases and tuple(base._bound(context) for base in self._bases)
         return self._with(self._references.bind(context), bases)
 
-    def _stripped(self) -> Spec:
-        bases = tuple(base._stripped() for base in self._bases)
+    def _strip(self) -> Spec:
+        bases = tuple(base._strip() for base in self._bases)
         return self._with(self._references.strip(), bases)
 
-    def _unbound(self, naming: Naming | None = None) -> Spec:
+    def _unbind(self, naming: Naming | None = None) -> Spec:
         own = Naming() if naming is None else naming
         if naming is None:
             self._see(own)
-        bases = tuple(base._unbound(own) for base in self._bases)
+        bases = tuple(base._unbind(own) for base in self._bases)
         context = dict(self._context or {})
         if naming is None:
             context.update(own.context())
         return self._with(self._references.unbind(own), bases, context or None)
 
-    def _apart(self, memo: dict[int, Any]) -> Spec:
+    def _copy_resources(self, memo: dict[int, Any]) -> Spec:
         """Return the spec with resources that are deep copies."""
         naming = Naming(brief=True)
         self._see(naming)
-        beside = naming.beside(own=lambda found: deepcopy(found, memo))
-        return self._unbound() if beside is None else self._unbound(naming)._bound(beside)
+        beside = naming.shared_context(own=lambda found: deepcopy(found, memo))
+        return self._unbind() if beside is None else self._unbind(naming)._bound(beside)
 
     def _settled(self) -> Spec:
         """Return the spec as the store that it opens tells it."""

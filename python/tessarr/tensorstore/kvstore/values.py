@@ -135,7 +135,7 @@ class KeyRange:
         after = first[:-1] + bytes([first[-1] + 1]) if first else b""  # no text ends in 255
         return cls(first if chosen is None else first + chosen._min, after)
 
-    def _holds(self, key: bytes) -> bool:
+    def _contains(self, key: bytes) -> bool:
         return self._min <= key and (not self._max or key < self._max)
 
     def __repr__(self) -> str:

@@ -222,7 +222,7 @@ class Grid:
         elif parts:
             raise json_conflict(parts)
         elif isinstance(json, Grid):
-            self._take(json)
+            self._assign(json)
         else:
             check_integers(json)
             members = read_object(json, "a grid")
@@ -281,9 +281,9 @@ class Grid:
                 continue
             made._fix_rank(found.rank)
             made._constraints = made._constraints.merged(found, name)
-        self._take(made)
+        self._assign(made)
 
-    def _take(self, other: Grid) -> None:
+    def _assign(self, other: Grid) -> None:
         self._constraints, self._rank = other._constraints, other._rank
 
     def _fix_rank(self, rank: int) -> None:

@@ -304,7 +304,7 @@ class ChunkLayout:
         """
         found = self._constraints
         result = found.to_json()
-        if found.rank >= 0 and not found.tells_rank:
+        if found.rank >= 0 and not found.has_rank:
             result["rank"] = found.rank
         return sort_members(result)
 

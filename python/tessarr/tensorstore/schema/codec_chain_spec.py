@@ -226,12 +226,12 @@ class ChainSpec:
         return [part.to_json() for part in self.parts]
 
     @property
-    def height(self) -> int:
+    def sharding_levels(self) -> int:
         """The number of shards within shards."""
         if self.array_bytes is None or self.array_bytes.name != SHARDING:
             return 0
         inner = self.array_bytes.subchunks
-        return 1 + (0 if inner is None else inner.height)
+        return 1 + (0 if inner is None else inner.sharding_levels)
 
     def merged(self, other: ChainSpec, *, strict: bool = False) -> ChainSpec:
         """Return both together.
@@ -241,8 +241,10 @@ class ChainSpec:
         ArgumentError
             If they contradict each other.
         """
-        if not strict and self.height != other.height:
-            outer, inner = (self, other) if self.height > other.height else (other, self)
+        if not strict and self.sharding_levels != other.sharding_levels:
+            outer, inner = (
+                (self, other) if self.sharding_levels > other.sharding_levels else (other, self)
+            )
             if not outer.array_array and not outer.bytes_bytes and outer.array_bytes is not None:
                 return replace(outer, array_bytes=_with_inner(outer.array_bytes, inner))
         middle = self.array_bytes
@@ -292,7 +294,7 @@ class ChainSpec:
         inner = self.array_bytes.subchunks
         return (None, None) if inner is None else inner.layout(rank, part)
 
-    def sharded(self, part: Shape) -> ChainSpec:
+    def add_sharding(self, part: Shape) -> ChainSpec:
         """Return the chain of shards with subchunks of a shape, which are encoded by this one."""
         options: dict[str, Any] = {"chunk_shape": part}
         if self != ChainSpec():

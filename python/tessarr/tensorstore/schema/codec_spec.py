@@ -137,7 +137,7 @@ class Compression:
             compressor = other.compressor
         return Compression(compressor, other.filters if filters is None else filters)
 
-    def same(self, other: Compression) -> bool:
+    def is_same(self, other: Compression) -> bool:
         """Return whether the same is known; no filters are none that are known."""
         filters = (self.filters or None) == (other.filters or None)
         return filters and self.compressor == other.compressor
@@ -174,11 +174,11 @@ class CodecSpec:
     _compression: Compression
 
     def __init__(self, json: Any) -> None:
-        made = json if isinstance(json, CodecSpec) else CodecSpec._parsed(json)
+        made = json if isinstance(json, CodecSpec) else CodecSpec._parse(json)
         self._set(made._driver, made._chain, made._compression)
 
     @classmethod
-    def _parsed(cls, json: Any) -> Self:
+    def _parse(cls, json: Any) -> Self:
         check_integers(json)
         members = read_object(json, "codec")
         driver = members.pop("driver", None)
@@ -217,7 +217,7 @@ class CodecSpec:
         made._set("zarr", None, compression)
         return made
 
-    def _merged(self, other: CodecSpec) -> CodecSpec:
+    def _merge_with(self, other: CodecSpec) -> CodecSpec:
         """Return both together; one may say what is inside of the other's shards.
 
         Raises
@@ -229,7 +229,7 @@ class CodecSpec:
         --------
         >>> import tessarr.tensorstore as ts
         >>> zlib = ts.CodecSpec({"driver": "zarr", "compressor": {"id": "zlib"}})
-        >>> zlib._merged(ts.CodecSpec({"driver": "zarr", "filters": None}))
+        >>> zlib._merge_with(ts.CodecSpec({"driver": "zarr", "filters": None}))
         CodecSpec({'compressor': {'id': 'zlib', 'level': 1}, 'driver': 'zarr', 'filters': None})
         """
         if self._driver != other._driver:
@@ -274,7 +274,7 @@ class CodecSpec:
         if not isinstance(other, CodecSpec):
             return NotImplemented
         same = (self._driver, self._chain) == (other._driver, other._chain)
-        return same and self._compression.same(other._compression)
+        return same and self._compression.is_same(other._compression)
 
     def __hash__(self) -> int:
         # By names only: options may be equal that are not written alike.

@@ -83,7 +83,7 @@ class SchemaFields:
         self._layout = merged
 
     def _add_codec(self, codec: CodecSpec) -> None:
-        self._codec = codec if self._codec is None else self._codec._merged(codec)
+        self._codec = codec if self._codec is None else self._codec._merge_with(codec)
 
     def _add_fill(self, fill: npt.NDArray[Any]) -> None:
         if self._domain is not None and not propagate.is_broadcastable(fill.shape, self._domain):
@@ -103,13 +103,13 @@ class SchemaFields:
             merged = merge_units(self._units, units)
             self._units = merged if any(merged) else ()
 
-    def _take(self, other: SchemaFields) -> None:
+    def _assign(self, other: SchemaFields) -> None:
         self._rank, self._dtype, self._domain = other._rank, other._dtype, other._domain
         self._layout, self._codec = other._layout, other._codec
         self._fill, self._units = other._fill, other._units
 
     @property
-    def _says_nothing(self) -> bool:
+    def _is_empty(self) -> bool:
         """Whether there are no constraints at all."""
         if self._rank is not None or self._dtype is not None or self._layout is not NO_LAYOUT:
             return False

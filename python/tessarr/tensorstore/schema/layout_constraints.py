@@ -184,16 +184,16 @@ class LayoutConstraints:
         )
 
     @property
-    def tells_rank(self) -> bool:
+    def has_rank(self) -> bool:
         """Whether something is asked for of which the rank follows."""
         if any(self.origin) or (self.order is not None and self.rank > 0):
             return True
         return any(any(grid.lengths) or any(grid.ratios) for grid in self.grids)
 
     @property
-    def says_anything(self) -> bool:
+    def has_constraints(self) -> bool:
         """Whether anything but the rank is asked for."""
-        return self.tells_rank or any(grid.elements is not None for grid in self.grids)
+        return self.has_rank or any(grid.elements is not None for grid in self.grids)
 
     def to_json(self) -> JSONObject:
         """Return the constraints as JSON, but for the rank."""

@@ -126,7 +126,7 @@ class Schema(SchemaFields, Indexed):
         if json is not ...:
             if parts:
                 raise json_conflict(parts)
-            self._take(json if isinstance(json, Schema) else Schema._parsed(json))
+            self._assign(json if isinstance(json, Schema) else Schema._parse(json))
         elif parts:
             check_known(parts, _PARTS)
             self._add(parts)
@@ -139,7 +139,7 @@ class Schema(SchemaFields, Indexed):
         return made
 
     @classmethod
-    def _parsed(cls, json: Any) -> Schema:
+    def _parse(cls, json: Any) -> Schema:
         made = cls()
         check_integers(json)
         made._read(read_object(json, "schema"))
@@ -196,7 +196,7 @@ class Schema(SchemaFields, Indexed):
         check_known(parts, _PARTS)
         made = self.copy()
         made._add(parts)
-        self._take(made)
+        self._assign(made)
 
     def _add(self, parts: Mapping[str, Any]) -> None:
         for name, add in _PARTS.items():
@@ -204,7 +204,7 @@ class Schema(SchemaFields, Indexed):
             if value is not None:
                 add(self, value)
 
-    def _merged(self, other: Schema) -> Schema:
+    def _merge_with(self, other: Schema) -> Schema:
         """Return these constraints and others together.
 
         Raises
@@ -212,7 +212,7 @@ class Schema(SchemaFields, Indexed):
         ArgumentError
             If they contradict each other.
         """
-        if self._says_nothing:
+        if self._is_empty:
             return other.copy()
         made = self.copy()
         made._merge(other)
@@ -231,7 +231,7 @@ class Schema(SchemaFields, Indexed):
         (1, None)
         """
         made = _new(type(self))
-        made._take(self)
+        made._assign(self)
         return made
 
     def __copy__(self) -> Self:
@@ -264,7 +264,7 @@ class Schema(SchemaFields, Indexed):
         return self._box().with_maps()
 
     def _with_view(self, view: View) -> Self:
-        return self._through(IndexTransform._of_view(view))
+        return self._propagate(IndexTransform._of_view(view))
 
     @property
     def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
@@ -278,7 +278,7 @@ class Schema(SchemaFields, Indexed):
         """
         return self.copy() if self._rank is None else super().T
 
-    def _through(self, transform: IndexTransform) -> Self:
+    def _propagate(self, transform: IndexTransform) -> Self:
         """Return the constraints of a view of what these are of.
 
         Raises
@@ -288,12 +288,14 @@ class Schema(SchemaFields, Indexed):
         """
         if self._domain is not None:
             transform = transform._with_base_bounds(self._domain)
-        made = self._viewed(transform)
+        made = self._propagate_fields(transform)
         if self._domain is None:
             made._domain = None
         return made
 
-    def _viewed(self, view: IndexTransform, layout: LayoutConstraints | None = None) -> Self:
+    def _propagate_fields(
+        self, view: IndexTransform, layout: LayoutConstraints | None = None
+    ) -> Self:
         """Return the constraints of a view whose domain is to be as it is.
 
         Parameters
@@ -482,7 +484,7 @@ class Schema(SchemaFields, Indexed):
         if self._domain is not None:
             result["domain"] = self._domain.to_json()
         layout = self._layout
-        if layout is not NO_LAYOUT and (layout.says_anything or include_defaults):
+        if layout is not NO_LAYOUT and (layout.has_constraints or include_defaults):
             # Which rank it has follows from that of the schema.
             whole = ChunkLayout._of(layout) if include_defaults else layout
             if layout_json := whole.to_json():
@@ -500,7 +502,7 @@ class Schema(SchemaFields, Indexed):
     def _key(self) -> tuple[Any, ...]:
         """Return what is the same of schemas that are, but for the fill value."""
         units = self._units if any(self._units) else ()
-        layout = self._layout.key() if self._layout.says_anything else None
+        layout = self._layout.key() if self._layout.has_constraints else None
         return self._rank, self._dtype, self._domain, self._codec, units, layout
 
     def __eq__(self, other: object) -> bool:

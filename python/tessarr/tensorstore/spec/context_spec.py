@@ -18,14 +18,14 @@ class ResourceSpec(DriverSpec):
 
     _references: References
 
-    def see(self, naming: Naming) -> None:
+    def collect_resources(self, naming: Naming) -> None:
         """Tell which bound resources are used."""
-        self._references.see(naming)
+        self._references.collect_resources(naming)
 
-    def same(self, other: DriverSpec) -> bool:
+    def has_same_resources(self, other: DriverSpec) -> bool:
         """Return whether bound resources are the very same."""
         assert isinstance(other, ResourceSpec)
-        return self._references.same(other._references)
+        return self._references.has_same_resources(other._references)
 
     def bind(self, context: Context) -> Self:
         """Return the spec with the resources of a context."""

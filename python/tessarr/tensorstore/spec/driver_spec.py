@@ -103,7 +103,7 @@ class SpecChanges:
     Parameters
     ----------
     mode, flags
-        How it is opened; see `OpenMode.changed`.
+        How it is opened; see `OpenMode.apply_changes`.
     schema
         Constraints to be added, of the driver's own dimensions.
     kvstore
@@ -241,7 +241,7 @@ class DriverSpec:
         """
         return self.effective()
 
-    def changed(self, options: SpecChanges) -> Self:
+    def apply_changes(self, options: SpecChanges) -> Self:
         """Return the spec with options.
 
         Raises
@@ -251,14 +251,14 @@ class DriverSpec:
         """
         raise NotImplementedError
 
-    def assuming(self) -> Self:
+    def with_assumed_metadata(self) -> Self:
         """Return the spec that opens the same again, and reads no metadata for it."""
-        return self.changed(SpecChanges(flags={"assume_cached_metadata": True}))
+        return self.apply_changes(SpecChanges(flags={"assume_cached_metadata": True}))
 
-    def see(self, naming: Naming) -> None:
+    def collect_resources(self, naming: Naming) -> None:
         """Tell which bound resources of contexts are used, each as often as it is."""
 
-    def same(self, other: DriverSpec) -> bool:
+    def has_same_resources(self, other: DriverSpec) -> bool:
         """Return whether bound resources are the very same; all else is told by the JSON."""
         return True
 

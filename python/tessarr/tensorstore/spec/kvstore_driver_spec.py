@@ -46,7 +46,7 @@ class KvStoreDriverSpec(ResourceSpec):
             place.path = join_path(place.path, within)
         self._place = place and self._put_at(place)
 
-    def changed(self, options: SpecChanges) -> Self:
+    def apply_changes(self, options: SpecChanges) -> Self:
         """Return the spec with options."""
         made = self._referring(self._references)
         if options.schema is not None:
@@ -65,7 +65,7 @@ class KvStoreDriverSpec(ResourceSpec):
     def _constrain(self, options: SpecChanges) -> None:
         """Add constraints."""
         assert options.schema is not None
-        self.schema = self.schema._merged(options.schema)
+        self.schema = self.schema._merge_with(options.schema)
         self._check_parts()
 
     def _forget(self) -> None:
@@ -75,16 +75,16 @@ class KvStoreDriverSpec(ResourceSpec):
         """Take since when what is remembered is fresh."""
         raise NotImplementedError
 
-    def see(self, naming: Naming) -> None:
+    def collect_resources(self, naming: Naming) -> None:
         """Tell which bound resources are used."""
         if self._place is not None:
             self._place._see(naming)
-        super().see(naming)
+        super().collect_resources(naming)
 
-    def same(self, other: DriverSpec) -> bool:
+    def has_same_resources(self, other: DriverSpec) -> bool:
         """Return whether bound resources are the very same."""
         assert isinstance(other, KvStoreDriverSpec)
-        return super().same(other) and self._place == other._place
+        return super().has_same_resources(other) and self._place == other._place
 
     def bind(self, context: Context) -> Self:
         """Return the spec with the resources of a context."""
@@ -98,12 +98,12 @@ class KvStoreDriverSpec(ResourceSpec):
 
     def strip(self) -> Self:
         """Return the spec without resources."""
-        return self._with(self._references.strip(), self._place and self._place._stripped())
+        return self._with(self._references.strip(), self._place and self._place._strip())
 
     def unbind(self, naming: Naming) -> Self:
         """Return the spec with the names of its resources."""
         return self._with(
-            self._references.unbind(naming), self._place and self._place._unbound(naming)
+            self._references.unbind(naming), self._place and self._place._unbind(naming)
         )
 
     def _with(self, references: References, place: Place | None) -> Self:

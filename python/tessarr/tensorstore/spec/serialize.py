@@ -24,7 +24,7 @@ __all__ = ["context_json", "everything", "naming_of", "pickled_json", "told"]
 def naming_of(driver: DriverSpec, *, bound: bool = False, brief: bool = False) -> Naming:
     """Return the names of the resources that a spec uses."""
     naming = Naming(bound=bound, brief=brief)
-    driver.see(naming)
+    driver.collect_resources(naming)
     return naming
 
 
@@ -36,7 +36,7 @@ def told(spec: Spec, *, bound: bool = False) -> JSONObject:
 def pickled_json(spec: Spec) -> tuple[JSONObject, Context | None]:
     """Return the JSON as above, and the context that it is to be bound with, if it is."""
     naming = naming_of(spec._driver, brief=True)
-    json, context = everything(spec, naming), naming.beside()
+    json, context = everything(spec, naming), naming.shared_context()
     if context is not None:
         json.pop("context", None)
     return json, context

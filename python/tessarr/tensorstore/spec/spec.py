@@ -97,21 +97,21 @@ class Spec(Indexable):
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, json: Any) -> None:
-        self._take(json if isinstance(json, Spec) else self._stated(json))
+        self._assign(json if isinstance(json, Spec) else self._from_json(json))
 
     @classmethod
-    def _stated(cls, json: Any) -> Spec:
+    def _from_json(cls, json: Any) -> Spec:
         """Return the spec that JSON states; equal JSON shares one spec."""
         key = make_cache_key(json)
         spec: Spec | None = parsed_specs.get(key)
         if spec is None:
-            spec = cls._parsed(spec_of_url(json) if isinstance(json, str) else json)
+            spec = cls._parse(spec_of_url(json) if isinstance(json, str) else json)
             if not has_store(json, key):
                 parsed_specs.put(key, spec)
         return spec
 
     @classmethod
-    def _parsed(cls, json: Any) -> Self:
+    def _parse(cls, json: Any) -> Self:
         check_integers(json)
         members = read_object(json, "spec")
         if "driver" not in members:
@@ -125,11 +125,11 @@ class Spec(Indexable):
         made = object.__new__(cls)
         made._view = None if view is None else IndexTransform(json=view)
         made._context = context
-        made._driver = driver_spec(name).parse(members, made._common(members))
+        made._driver = driver_spec(name).parse(members, made._parse_schema(members))
         refuse_unknown(members)
         return made
 
-    def _common(self, members: dict[str, Any]) -> Schema:
+    def _parse_schema(self, members: dict[str, Any]) -> Schema:
         schema = Schema(read_object(members.pop("schema", {}), "schema"))
         if "dtype" in members:
             name = to_plain_json(members.pop("dtype"))
@@ -156,7 +156,7 @@ class Spec(Indexable):
         made._driver, made._view, made._context = driver, view, context
         return made
 
-    def _take(self, other: Spec) -> None:
+    def _assign(self, other: Spec) -> None:
         self._driver, self._view, self._context = other._driver, other._view, other._context
 
     # Indexing
@@ -168,7 +168,7 @@ class Spec(Indexable):
         known = self._driver.outline().domain
         return None if known is None else IndexTransform._whole(known)
 
-    def _ranked(self) -> IndexTransform:
+    def _require_view(self) -> IndexTransform:
         view = self._known()
         if view is not None:
             return view
@@ -178,7 +178,7 @@ class Spec(Indexable):
         return IndexTransform(IndexDomain._of((Dim(),) * rank))
 
     def _as_view(self) -> View:
-        return self._ranked()._as_view()
+        return self._require_view()._as_view()
 
     def _with_view(self, view: View) -> Self:
         return self._of(self._driver, IndexTransform._of_view(view), self._context)
@@ -226,7 +226,7 @@ class Spec(Indexable):
         """Return the schema but for the codec: what is said of that may contradict itself."""
         known = self._driver.effective()
         view = self._view
-        return known.copy() if view is None else known._viewed(view)
+        return known.copy() if view is None else known._propagate_fields(view)
 
     @property
     def rank(self) -> int | None:
@@ -284,7 +284,7 @@ class Spec(Indexable):
         >>> spec.shape, spec[2].shape
         ((3, 4), (4,))
         """
-        return self._ranked().shape
+        return self._require_view().shape
 
     @property
     def origin(self) -> Shape:
@@ -298,7 +298,7 @@ class Spec(Indexable):
         >>> spec[1:].origin
         (1, 0)
         """
-        return self._ranked().origin
+        return self._require_view().origin
 
     @property
     def size(self) -> int:
@@ -312,7 +312,7 @@ class Spec(Indexable):
         >>> spec.size
         12
         """
-        return self._ranked().size
+        return self._require_view().size
 
     @property
     def chunk_layout(self) -> ChunkLayout:
@@ -478,14 +478,14 @@ class Spec(Indexable):
         if as_bool(minimal_spec, "minimal_spec"):
             made = made._minimal()
         if as_bool(unbind_context, "unbind_context"):
-            made = made._unbound()
+            made = made._unbind()
         if as_bool(strip_context, "strip_context"):
-            made = made._stripped()
+            made = made._strip()
         if context is not None:
             made = made._bound(context)
-        self._take(made)
+        self._assign(made)
 
-    def _stripped(self) -> Spec:
+    def _strip(self) -> Spec:
         """Return the spec with the resources of the context with which it is opened."""
         return self._of(self._driver.strip(), self._view)
 
@@ -495,17 +495,17 @@ class Spec(Indexable):
         parts = {name: changes.pop(name) for name in OF_SCHEMA & changes.keys()}
         options = SpecChanges.of(changes) if changes else SpecChanges()
         if parts:
-            options.schema = self._wanted(parts)
-        return self._of(self._driver.changed(options), self._view, self._context)
+            options.schema = self._driver_schema(parts)
+        return self._of(self._driver.apply_changes(options), self._view, self._context)
 
     def _minimal(self) -> Spec:
         """Return the spec without metadata that are found where the array is."""
         view, domain = self._view, self._driver.outline().domain
         if view is None and domain is not None:
             view = IndexTransform._whole(domain)
-        return self._of(self._driver.changed(SpecChanges(minimal=True)), view, self._context)
+        return self._of(self._driver.apply_changes(SpecChanges(minimal=True)), view, self._context)
 
-    def _wanted(self, parts: Any) -> Schema:
+    def _driver_schema(self, parts: Any) -> Schema:
         """Return constraints on the view as constraints on what the driver has."""
         wanted = Schema._of(parts)
         return wanted if self._view is None else wanted._before(self._view)
@@ -523,7 +523,7 @@ class Spec(Indexable):
             within = Context(self._context, within)
         return self._driver.bind(within)
 
-    def _unbound(self) -> Spec:
+    def _unbind(self) -> Spec:
         naming = naming_of(self._driver)
         found = naming.context()
         made = self._of(self._driver.unbind(naming), self._view, self._context)
@@ -531,12 +531,12 @@ class Spec(Indexable):
             made._context = Context.Spec({**context_json(self._context), **found})
         return made
 
-    def _apart(self, memo: dict[int, Any]) -> Spec:
+    def _copy_resources(self, memo: dict[int, Any]) -> Spec:
         """Return the spec with resources that are deep copies."""
         naming = naming_of(self._driver, brief=True)
-        beside = naming.beside(own=lambda found: deepcopy(found, memo))
+        beside = naming.shared_context(own=lambda found: deepcopy(found, memo))
         if beside is None:
-            return self._unbound()
+            return self._unbind()
         return self._of(self._driver.unbind(naming), self._view)._bound(beside)
 
     # Forms
@@ -554,7 +554,7 @@ class Spec(Indexable):
         (2, None)
         """
         made = object.__new__(type(self))
-        made._take(self)
+        made._assign(self)
         return made
 
     __copy__ = copy
@@ -590,7 +590,9 @@ class Spec(Indexable):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Spec):
             return NotImplemented
-        if type(self._driver) is not type(other._driver) or not self._driver.same(other._driver):
+        if type(self._driver) is not type(other._driver) or not self._driver.has_same_resources(
+            other._driver
+        ):
             return False
         try:
             return self.to_json() == other.to_json()
@@ -610,7 +612,7 @@ class Spec(Indexable):
     def __setstate__(self, state: tuple[JSONObject, Context | None]) -> None:
         json, beside = state
         made = Spec(json)
-        self._take(made if beside is None else made._bound(beside))
+        self._assign(made if beside is None else made._bound(beside))
 
 
 def spec_of(value: Any) -> Spec:
@@ -619,4 +621,4 @@ def spec_of(value: Any) -> Spec:
         return value
     if isinstance(value, (KvStore, KvStore.Spec, Store)):
         return Spec({"driver": "auto", "kvstore": value})
-    return Spec._stated(value)
+    return Spec._from_json(value)

@@ -68,7 +68,7 @@ class ViewSpec(DriverSpec):
         """Return what is known of the encoding: that of the base, if there is one."""
         return None if self.base is None else self.base.codec
 
-    def changed(self, options: SpecChanges) -> Self:
+    def apply_changes(self, options: SpecChanges) -> Self:
         """Return the spec with options: those of opening are those of what is viewed."""
         if options.kvstore is not None and self.base is None:
             raise ArgumentError(f'a spec of the driver "{self.name}" takes no kvstore')
@@ -81,7 +81,8 @@ class ViewSpec(DriverSpec):
             minimal=options.minimal,
         )
         made = self._with(
-            Spec._of(one._driver.changed(passed), one._view, one._context) for one in self._nested
+            Spec._of(one._driver.apply_changes(passed), one._view, one._context)
+            for one in self._nested
         )
         if options.schema is not None:
             made._constrain(options.schema)
@@ -89,19 +90,19 @@ class ViewSpec(DriverSpec):
 
     def _constrain(self, schema: Schema) -> None:
         """Add constraints."""
-        self.schema = self.schema._merged(schema)
+        self.schema = self.schema._merge_with(schema)
         self._known = None
 
-    def see(self, naming: Naming) -> None:
+    def collect_resources(self, naming: Naming) -> None:
         """Tell which bound resources are used."""
         for one in self._nested:
-            one._driver.see(naming)
+            one._driver.collect_resources(naming)
 
-    def same(self, other: DriverSpec) -> bool:
+    def has_same_resources(self, other: DriverSpec) -> bool:
         """Return whether bound resources are the very same."""
         assert isinstance(other, ViewSpec)
         return len(self._nested) == len(other._nested) and all(
-            type(a._driver) is type(b._driver) and a._driver.same(b._driver)
+            type(a._driver) is type(b._driver) and a._driver.has_same_resources(b._driver)
             for a, b in zip(self._nested, other._nested, strict=True)
         )
 
@@ -121,7 +122,7 @@ class ViewSpec(DriverSpec):
 
     def _check(self, domain: IndexDomain, data_type: DataType) -> None:
         """Raise an error if what was opened is not as the constraints say."""
-        Schema(domain=domain, dtype=data_type)._merged(
+        Schema(domain=domain, dtype=data_type)._merge_with(
             Schema(domain=self.schema.domain, dtype=self.schema.dtype)
         )
 

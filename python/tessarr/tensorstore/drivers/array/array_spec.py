@@ -62,7 +62,7 @@ class MemorySpec(ResourceSpec):
             values = items.copy()
         else:
             values = parse_elements(to_plain_json(items), data_type, schema.rank)
-        spec = cls(Schema(dtype=data_type, rank=values.ndim)._merged(schema))
+        spec = cls(Schema(dtype=data_type, rank=values.ndim)._merge_with(schema))
         spec._values = values
         spec._references = References.parse(_RESOURCES, members)
         return spec
@@ -76,7 +76,7 @@ class MemorySpec(ResourceSpec):
         layout = self.schema.chunk_layout.to_json()
         if any(isinstance(part, dict) and "shape" in part for part in layout.values()):
             raise ArgumentError('an "array" has no chunks')
-        self.effective()._merged(self.schema)
+        self.effective()._merge_with(self.schema)
 
     @classmethod
     def of(
@@ -121,13 +121,13 @@ class MemorySpec(ResourceSpec):
             dimension_units=self.schema.dimension_units,
         )
 
-    def changed(self, options: SpecChanges) -> Self:
+    def apply_changes(self, options: SpecChanges) -> Self:
         """Return the spec with options."""
         if options.kvstore is not None:
             raise ArgumentError('a spec of the driver "array" takes no kvstore')
         spec = self._referring(self._references)
         if options.schema is not None:
-            spec.schema = self.schema._merged(options.schema)
+            spec.schema = self.schema._merge_with(options.schema)
         return spec
 
     @property

@@ -49,7 +49,7 @@ class CastSpec(SingleBaseSpec):
         spec._set_base(base, shown=True)
         spec.ranked = schema.rank is not None or base.transform is not None
         spec._constrain(schema)
-        spec.schema = spec.schema._merged(Schema(rank=schema.rank))
+        spec.schema = spec.schema._merge_with(Schema(rank=schema.rank))
         return spec
 
     @classmethod
@@ -80,7 +80,7 @@ class CastSpec(SingleBaseSpec):
             constraints["chunk_layout"] = schema.chunk_layout
         base.update(**{name: value for name, value in constraints.items() if value is not None})
         self._set_base(base, shown=schema.domain is not None)
-        self.schema = self.schema._merged(Schema(dtype=schema.dtype))
+        self.schema = self.schema._merge_with(Schema(dtype=schema.dtype))
         self._known = None
 
     @classmethod

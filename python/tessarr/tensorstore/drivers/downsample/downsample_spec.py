@@ -77,7 +77,7 @@ class DownsampleSpec(SingleBaseSpec):
     def _constrain(self, schema: Schema) -> None:
         """Pass constraints on to the base, and of the domain only the common parts."""
         base, rank = self._nested[0].copy(), len(self._factors)
-        schema = Schema(rank=rank)._merged(schema)
+        schema = Schema(rank=rank)._merge_with(schema)
         constraints: dict[str, Any] = {
             "rank": rank,
             "dtype": schema.dtype,
@@ -94,7 +94,7 @@ class DownsampleSpec(SingleBaseSpec):
         )
         base.update(schema=requested._before(self._strided()))
         self._set_base(base, shown=schema.domain is not None)
-        self.schema = self.schema._merged(
+        self.schema = self.schema._merge_with(
             Schema(rank=rank, dtype=schema.dtype, domain=schema.domain)
         )
         self._known = None
@@ -143,9 +143,9 @@ class DownsampleSpec(SingleBaseSpec):
         known = Schema(rank=len(self._factors), dtype=base.dtype)
         if base.domain is not None:
             known.update(domain=downsample_domain(base.domain, self._factors, self._method))
-        seen = base._seen()._viewed(self._strided())
+        seen = base._seen()._propagate_fields(self._strided())
         known.update(chunk_layout=seen.chunk_layout, dimension_units=seen.dimension_units)
-        return known._merged(self.schema)
+        return known._merge_with(self.schema)
 
     def base_of(self, view: IndexTransform) -> Spec | None:
         """Return the spec of the base of a view: see `DownsampleDriver.base_of`."""

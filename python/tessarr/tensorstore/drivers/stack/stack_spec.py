@@ -100,15 +100,17 @@ class StackSpec(ViewSpec):
             **self._references.json(naming, include_defaults=include_defaults),
         }
 
-    def see(self, naming: Naming) -> None:
+    def collect_resources(self, naming: Naming) -> None:
         """Report the bound resources."""
-        self._references.see(naming)  # before the layers, as TensorStore numbers them
-        super().see(naming)
+        self._references.collect_resources(naming)  # before the layers, as TensorStore numbers them
+        super().collect_resources(naming)
 
-    def same(self, other: DriverSpec) -> bool:
+    def has_same_resources(self, other: DriverSpec) -> bool:
         """Return whether the bound resources are identical."""
         assert isinstance(other, StackSpec)
-        return super().same(other) and self._references.same(other._references)
+        return super().has_same_resources(other) and self._references.has_same_resources(
+            other._references
+        )
 
     def bind(self, context: Context) -> Self:
         """Return the spec with the resources of a context."""
@@ -133,7 +135,7 @@ class StackSpec(ViewSpec):
                 schema.update(dtype=layer.dtype)
         domains = [layer.domain for layer in self._nested]
         if domains and None not in domains:
-            schema = schema._merged(Schema(domain=overlay_domain(self._nested, schema.domain)))
+            schema = schema._merge_with(Schema(domain=overlay_domain(self._nested, schema.domain)))
         if schema.rank is not None:
             units = schema.dimension_units or (None,) * schema.rank
             schema.update(dimension_units=common_units(units, self._nested))

@@ -160,7 +160,7 @@ class VirtualDriver(Driver):
         return (
             start_operation()
             if scope.batch is None
-            else scope.batch._later(lambda *_: start_operation())
+            else scope.batch._defer(lambda *_: start_operation())
         )
 
     def write(

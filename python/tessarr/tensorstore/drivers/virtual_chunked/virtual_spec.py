@@ -71,7 +71,7 @@ class VirtualSpec(ResourceSpec):
         json = dict(zip(_FUNCTIONS, (self._functions.read, self._functions.write), strict=True))
         return json | self._references.json(naming, include_defaults=include_defaults)
 
-    def changed(self, options: SpecChanges) -> Self:
+    def apply_changes(self, options: SpecChanges) -> Self:
         """Return the spec with options."""
         if options.kvstore is not None:
             raise ArgumentError('a spec of the driver "virtual_chunked" takes no kvstore')
@@ -79,7 +79,7 @@ class VirtualSpec(ResourceSpec):
         if options.schema is not None:
             if options.schema.fill_value is not None or options.schema.codec is not None:
                 raise ArgumentError("a virtual_chunked has neither a fill value nor a codec")
-            spec.schema = self.schema._merged(options.schema)
+            spec.schema = self.schema._merge_with(options.schema)
         return spec
 
     def open(self, view: IndexTransform | None, opening: OpenRequest) -> Future[OpenResult]:

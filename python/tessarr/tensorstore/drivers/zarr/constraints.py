@@ -255,7 +255,7 @@ class Constraints(ABC):
             "dimension_units": None if units is None else (*units, *(None for _ in inner or ())),
         }
         has_fill = self.fill is not OPEN and element is not None
-        return Schema._of(fields)._merged(schema._of_elements(fill=not has_fill))
+        return Schema._of(fields)._merge_with(schema._of_elements(fill=not has_fill))
 
     def codec_with(self, schema: Schema) -> CodecSpec:
         """Return the known encoding.
@@ -265,7 +265,7 @@ class Constraints(ABC):
         ArgumentError
             If the schema contradicts these constraints.
         """
-        return self.codec if schema.codec is None else self.codec._merged(schema.codec)
+        return self.codec if schema.codec is None else self.codec._merge_with(schema.codec)
 
     def outline(self, schema: Schema, of: Field) -> Schema:
         """Return the known data type, domain and rank.

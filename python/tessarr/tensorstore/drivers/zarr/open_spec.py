@@ -68,7 +68,7 @@ class OpenableZarrSpec(ZarrSpec):
             return spawn(work, sharing if shares else None, here=inline)
 
         document = ExpectedRead(store, prefix_of(path) + self._marker)
-        later: Future[OpenResult] = opening.batch._later(
+        later: Future[OpenResult] = opening.batch._defer(
             start_operation, [document] * shares, opens=True
         )
         return later
@@ -101,9 +101,9 @@ class OpenableZarrSpec(ZarrSpec):
         known = memory.find((store, key)) if memory is not None else None
         # Cached metadata can lack attributes.
         knows = known is not None and self._mode.open and not self.reads_attributes
-        is_fresh = known and known.looked_s >= staleness_bound(self._recheck_metadata, now)
+        is_fresh = known and known.checked_s >= staleness_bound(self._recheck_metadata, now)
         if known and knows and is_fresh and is_reusable(self, fresh, path, known):
-            meta, now, seen = known.meta, known.looked_s, known.seen
+            meta, now, seen = known.meta, known.checked_s, known.seen
             self._check(meta)
         else:
             meta, seen = find_metadata(self, fresh, path)
@@ -112,7 +112,7 @@ class OpenableZarrSpec(ZarrSpec):
             transaction._staging.after(partial(_update_known, memory, (store, key), read_staged))
         # Without a fill value, missing chunks have no defined content.
         store_fill = self._store_fill or meta.fill_value is None
-        if self._references.says("data_copy_concurrency"):
+        if self._references.has_settings("data_copy_concurrency"):
             lasting = limit_copies(lasting, self._references.resource("data_copy_concurrency"))
         array = bind_array(
             meta,
@@ -125,7 +125,7 @@ class OpenableZarrSpec(ZarrSpec):
         )
         # other handles see a transaction's changes after its commit
         if transaction is None and known:
-            known.learn(meta, now)
+            known.update_metadata(meta, now)
             known.seen.last, seen = seen.last, known.seen
         elif transaction is None and memory is not None:
             known = CachedMetadata(meta, now, seen)
@@ -137,7 +137,7 @@ class OpenableZarrSpec(ZarrSpec):
             self._field,
             self,
             store=store,
-            looked_s=now,
+            checked_s=now,
             known=known,
             seen=seen,
             data_since=since,
@@ -166,7 +166,7 @@ class OpenableZarrSpec(ZarrSpec):
         later = inf  # without room, cached values are revalidated each time
         if remembered.pool is not None:
             later = -inf if is_checked_once else staleness_bound(recheck, now)
-        pool = None if self._mode.create else remembered.lasting
+        pool = None if self._mode.create else remembered.document_pool
         # a store that is new to the cache is fresh
         new = pool is not None and not pool.has_store(store)
         lasting = with_cache(store, remembered, data, (later, since), now)
@@ -194,5 +194,5 @@ def _update_known(
     """Record the metadata of a replaced array, after the commit that created it."""
     known, meta = memory.find(key), read_metadata()
     if known is not None and meta is not None:
-        known.learn(meta, time.time())
+        known.update_metadata(meta, time.time())
         known.seen.last = None

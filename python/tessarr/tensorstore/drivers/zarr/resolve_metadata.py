@@ -137,7 +137,7 @@ def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) 
 def _check_all_but_fill(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field) -> None:
     """Raise an error if an array does not meet the constraints other than the fill value."""
     _check_chunks(meta, metadata, schema, field)
-    if schema._says_nothing:
+    if schema._is_empty:
         return
     properties = properties_of(meta, field)
     check_equal("rank", schema.rank, properties.domain.rank)
@@ -165,7 +165,7 @@ def _check_chunks(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field) 
         layout.merged(properties.chunk_layout._constraints)
         check_codec_chunk(layout)
     if schema.codec is not None:
-        properties.codec._merged(schema.codec)
+        properties.codec._merge_with(schema.codec)
 
 
 def _check_fill(meta: ArrayMeta, schema: Schema, field: Field) -> None:

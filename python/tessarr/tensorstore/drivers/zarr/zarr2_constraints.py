@@ -158,7 +158,7 @@ class Zarr2(Constraints):
         rank, spec = len(new.shape), new.spec
         compression = self.compression
         if schema.codec is not None:
-            compression = self.codec._merged(schema.codec)._compression
+            compression = self.codec._merge_with(schema.codec)._compression
         compressor = _BLOSC if compression.compressor is OPEN else compression.compressor
         parts = _read_codecs(compressor, compression.filters or [])
         return ArrayMeta(

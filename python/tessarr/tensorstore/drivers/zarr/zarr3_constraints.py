@@ -180,7 +180,7 @@ class Zarr3(Constraints):
     def chunk_constraints(self, layout: LayoutConstraints, chunked: int) -> ChunkConstraints:
         """Return the constraints on the lengths of chunks."""
         leading = layout.leading(chunked)
-        if self.chain is None or self.chain.height > 0:
+        if self.chain is None or self.chain.sharding_levels > 0:
             return separate_chunks(leading)
         # The codecs have no shards. The aspect ratio of codec chunks must fit, but chooses nothing.
         try:
@@ -201,10 +201,10 @@ class Zarr3(Constraints):
     def _build_metadata(self, schema: Schema, new: NewArray) -> ArrayMeta:
         """Return the metadata of a new array."""
         rank, data_type = len(new.shape), new.spec.data_type
-        chain = self.chain if schema.codec is None else self.codec._merged(schema.codec)._chain
+        chain = self.chain if schema.codec is None else self.codec._merge_with(schema.codec)._chain
         chain = chain or _OPEN_CHAIN
         # Without sharding, the codecs do not depend on lengths.
-        read = new.read if chain.height or new.read != new.spec.shape else None
+        read = new.read if chain.sharding_levels or new.read != new.spec.shape else None
         order_constraint = new.resolved.layout.leading(rank).order
         codecs = _complete(
             chain,
@@ -285,8 +285,8 @@ def _complete(
     order: Shape | None,
 ) -> codec.Chain:
     """Return the codecs of a new array; `read` is None without sharding."""
-    if read is not None and chain.height == 0:
-        chain = chain.sharded(read)
+    if read is not None and chain.sharding_levels == 0:
+        chain = chain.add_sharding(read)
     codecs_json = complete_chain(chain, CodecTarget(data_type, rank, read or (0,) * rank, order))
     problems = Problems()
     result = codec.Chain.read(codecs_json, "/codecs", problems)

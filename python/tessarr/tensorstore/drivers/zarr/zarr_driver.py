@@ -61,7 +61,7 @@ class ZarrDriver(Driver):
         The bound spec that opened the array, or None.
     store
         The store below caches; by default the array's store.
-    looked_s
+    checked_s
         The time of the last metadata read, in seconds since 1970; by default now.
     known
         Metadata that all handles of the context share.
@@ -98,7 +98,7 @@ class ZarrDriver(Driver):
         opened_by: Any = None,
         *,
         store: Store | None = None,
-        looked_s: float | None = None,
+        checked_s: float | None = None,
         known: CachedMetadata | None = None,
         seen: KnownDocument | None = None,
         data_since: float = inf,
@@ -114,7 +114,7 @@ class ZarrDriver(Driver):
         self._properties = meta, properties
         self.dtype = properties.dtype
         self._access = ElementAccess(properties, self._base_store)
-        self._looked_s = time.time() if looked_s is None else looked_s
+        self._looked_s = time.time() if checked_s is None else checked_s
         self._known = known
         self._kvstore: Any = None
         self._seen = KnownDocument() if seen is None else seen
@@ -243,7 +243,7 @@ class ZarrDriver(Driver):
                 return
             if self._known is None:
                 self._known = CachedMetadata(meta, now, KnownDocument())
-            self._known.learn(meta, now)  # handles have to reopen the array
+            self._known.update_metadata(meta, now)  # handles have to reopen the array
 
         staging.after(after)
 
@@ -311,14 +311,14 @@ class ZarrDriver(Driver):
         array._set_meta(meta)
         self._record(array, time.time())
 
-    def _record(self, array: Array, looked_s: float) -> None:
-        self._looked_s = looked_s
+    def _record(self, array: Array, checked_s: float) -> None:
+        self._looked_s = checked_s
         if array is not self.array:  # an array in a transaction
             return
         if array._meta is not self._meta:
             self._meta = None
         if self._known is not None:
-            self._known.learn(array._meta, looked_s)
+            self._known.update_metadata(array._meta, checked_s)
 
     def _rebind(self, meta: ArrayMeta, store: Store) -> Array:
         """Return the array with other metadata, or in another store."""
@@ -378,7 +378,7 @@ class ZarrDriver(Driver):
         ) -> Future[npt.NDArray[Any]]:
             return self._read_staged(view, out, without_batch.for_read_group(read_group, sharing))
 
-        later: Future[Any] = batch._later(start_operation, reads=True)
+        later: Future[Any] = batch._defer(start_operation, reads=True)
         return later
 
     @property
@@ -417,7 +417,7 @@ class ZarrDriver(Driver):
         def start_operation(_: ReadGroup, sharing: SharedReads) -> Future[Driver]:
             return spawn(self._resolve_bounds, without_batch._replace(sharing=sharing))
 
-        future: Future[Driver] = batch._later(start_operation, due)
+        future: Future[Driver] = batch._defer(start_operation, due)
         return future
 
     def _resolve_bounds(self, scope: OperationScope) -> Driver:

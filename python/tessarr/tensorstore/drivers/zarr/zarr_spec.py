@@ -91,7 +91,7 @@ class ZarrSpec(KvStoreDriverSpec):
 
     def _forget(self) -> None:
         known = self.outline()
-        self.schema = self.schema._merged(Schema(rank=known.rank, dtype=known.dtype))
+        self.schema = self.schema._merge_with(Schema(rank=known.rank, dtype=known.dtype))
         self._constraints, self._memo = self._nothing, {}
 
     def _constrain(self, options: SpecChanges) -> None:
