@@ -107,7 +107,7 @@ _Field: TypeAlias = tuple[int, int, int]
 
 @final
 class PendingTransfer:
-    """An operation that a thread of the engine is to do."""
+    """Queued transfers that a worker thread runs."""
 
     def cancel(self, future: object) -> bool: ...
     def help(self) -> None: ...
@@ -121,15 +121,15 @@ class ByteFloats:
     numbers
         The number that each byte is.
     nearest
-        The nearest byte, by the upper half of a ``float32``, whose last bit tells whether anything
-        is below it.
+        The nearest byte for the upper half of a ``float32``, whose last bit is set if the lower
+        half is not zero.
     """
 
     def __new__(cls, numbers: Sequence[float], nearest: bytes) -> Self: ...
 
 _Row: TypeAlias = Sequence[tuple[Any, bool] | None]
 _Asked: TypeAlias = tuple[_Row, _Row, tuple[int, bool] | None]
-"""Lengths, ratios and the number of elements of chunks that are asked for."""
+"""Constraints on the lengths, the ratios and the number of elements of chunks."""
 
 @final
 class Description:
@@ -226,7 +226,7 @@ class ArrayBase:
 
 @final
 class WriteBuffer:
-    """Elements that are kept aside until they are stored."""
+    """The write buffer of a transaction: elements that are not yet stored."""
 
     def __new__(cls) -> Self: ...
     @property
@@ -302,7 +302,7 @@ class Store:
 
 @final
 class ValueReader:
-    """A value of a store, opened: later changes of the key do not show."""
+    """An open value: later changes of the key do not show."""
 
     @property
     def size(self) -> int: ...
@@ -314,14 +314,14 @@ class ValueReader:
 
 @disjoint_base
 class TimestampedStorageGeneration:
-    """Which state a key was in, and when.
+    """The generation of a key at a time.
 
     Parameters
     ----------
     generation : str or bytes
-        Equal ones mean equal values; empty: not known.
+        Equal generations mean equal values; empty: unknown.
     time : float
-        When that was so, in seconds since 1970.
+        The time at which the key had it, in seconds since 1970.
 
     Examples
     --------
@@ -349,16 +349,16 @@ class TimestampedStorageGeneration:
 
 @disjoint_base
 class ReadResult:
-    """What reading a key gave.
+    """The result of a read.
 
     Parameters
     ----------
     state : {"unspecified", "missing", "value"}
-        Whether there is a value. Unspecified: it is what the reader has already.
+        Whether the key has a value. Unspecified: it equals the value that the reader has.
     value : str or bytes
         The value.
     stamp : TimestampedStorageGeneration
-        Which state that is.
+        The generation of the value.
 
     Examples
     --------
@@ -393,14 +393,14 @@ class ReadResult:
 
 @final
 class Event:
-    """Keeps who waits until it is opened."""
+    """A flag that threads wait for."""
 
     def open(self) -> None: ...
     def wait(self) -> None: ...
 
 @final
 class PreparedRead:
-    """A read that has not begun, unless somebody took it."""
+    """A read that has not started. It starts once."""
 
     @property
     def is_empty(self) -> bool: ...
@@ -411,22 +411,22 @@ class UnreadValue:
     def read(self) -> ReadResult: ...
 
 def as_bytes(value: object, what: str) -> bytes:
-    """Return text in UTF-8, or bytes as they are; `what` says in the error what is neither."""
+    """Return the UTF-8 bytes of a string, or bytes; errors call the value `what`."""
 
 def as_bool(value: object, name: str) -> bool:
-    """Return whether something is true, if it may be taken for a boolean.
+    """Return the truth value of None, a boolean or a number.
 
-    None may, and numbers; texts and lists may not. ``name`` is what the error calls it.
+    Strings and sequences raise a TypeError, which calls the argument ``name``.
     """
 
 def as_text(value: object, what: str = "a path") -> str:
-    """Return a path or a key as text; bytes are UTF-8. `what` says in the error what is not."""
+    """Return a path or a key as a string; bytes must be UTF-8. Errors call it `what`."""
 
 def join_path(path: str, component: str) -> str:
-    """Return a path with a component more, and a slash between them."""
+    """Return a path and a component, joined by one slash."""
 
 def replace_transaction(old: _Transaction | None, new: _Transaction | None) -> _Transaction | None:
-    """Return the transaction that takes the place of another; None stands for none."""
+    """Return the transaction that replaces another one; None stands for none."""
 
 @final
 class StoreLocation:
@@ -461,7 +461,7 @@ _Ends: TypeAlias = tuple[bytes, bytes]
 
 @disjoint_base
 class KvStoreBase:
-    """Base of `KvStore`: what it is, where its keys are, and what stands before each.
+    """Base of `KvStore`: a spec, a location, a key prefix and a transaction.
 
     The spec is bound, and its path is not used. This class reads and changes keys in memory; for
     other stores, the methods ``_read``, ``_write`` and ``_start_delete_range`` of the subclass
@@ -490,12 +490,12 @@ class KvStoreBase:
     def _transaction(self, transaction: Any) -> None: ...
     def copy(self) -> Self: ...
     def with_transaction(self, transaction: TransactionBase | None) -> Self:
-        """Return this store, its changes staged in a transaction.
+        """Return this store with a transaction that stages its changes.
 
         Raises
         ------
         ArgumentError
-            If they are staged in one that is not committed.
+            If its transaction is not committed.
         """
 
     def __add__(self, suffix: str | bytes, /) -> Self: ...
@@ -518,22 +518,22 @@ class KvStoreBase:
         batch: Any | None = None,
         byte_range: slice | None = None,
     ) -> Any:
-        """Read the value of a key; that it is absent is no error.
+        """Read the value of a key; a missing key is no error.
 
         Parameters
         ----------
         key
             BlockSource the path.
         if_not_equal
-            A generation: where the value still has it, it is not read, and the state of the
-            result is "unspecified".
+            A generation. If the value still has it, the value is not read, and the state of
+            the result is "unspecified".
         staleness_bound
-            Since when the value may have been remembered: nothing is, it is always read.
+            Accepted and ignored: no value is cached, every read sends a request.
         batch
-            What collects reads until it is submitted.
+            The batch that collects reads until it is submitted.
         byte_range
-            Which bytes: ``slice(5, 10)``, ``slice(5, None)``, ``slice(None, 10)`` or, the last
-            ones, ``slice(-5, None)``.
+            The byte range: ``slice(5, 10)``, ``slice(5, None)``, ``slice(None, 10)`` or, for
+            the last bytes, ``slice(-5, None)``.
         """
 
     def write(
@@ -550,20 +550,20 @@ class KvStoreBase:
         key
             BlockSource the path.
         value
-            None removes the key.
+            The new value; None deletes the key.
         if_equal
-            A generation: where the value has another one, nothing is changed, and that of
-            the result is empty. In a transaction it is what the value has to have when that is
-            committed: else that fails, and changes nothing.
+            A generation. If the value has another one, nothing changes, and the generation of
+            the result is empty. In a transaction the value must have this generation at the
+            commit: otherwise the commit fails and changes nothing.
         """
 
     def delete_range(self, range: Any) -> Any:
-        """Remove all keys in a range.
+        """Delete all keys in a range.
 
         Parameters
         ----------
         range
-            Which ones.
+            The range of keys.
         """
 
     def _list_range(self, ends: _Ends, strip: int) -> list[bytes]: ...
@@ -658,7 +658,7 @@ class ForeignStore(Store):
 
 @disjoint_base
 class CountingStore(Store):
-    """Passes everything on to another store and counts it."""
+    """A wrapper that counts requests."""
 
     def __new__(cls, store: Store) -> Self: ...
     @property
@@ -668,7 +668,7 @@ class CountingStore(Store):
 
 @disjoint_base
 class SplitStore(Store):
-    """Keeps documents in one store, and chunks in another."""
+    """Metadata documents in one store, and chunks in another."""
 
     def __new__(cls, metadata: Store, chunks: Store, single_node: bool = False) -> Self: ...
     @property
@@ -679,7 +679,7 @@ class SplitStore(Store):
 
 @final
 class CoalescingStore(Store):
-    """Another store, each expected value of which is opened once, and each part of it read once."""
+    """A wrapper that opens each announced value once and reads each of its bytes once."""
 
     def __new__(cls, store: Store) -> Self: ...
     def expect(self, key: str, byte_range: tuple[int, int | None] | None = None) -> None: ...
@@ -687,7 +687,7 @@ class CoalescingStore(Store):
 
 @disjoint_base
 class CachedStore(Store):
-    """Remembers what another store answered."""
+    """A cache of another store."""
 
     def __new__(cls, store: Store, max_bytes: int, max_age_s: float | None) -> Self: ...
     def forget(self) -> None: ...
@@ -695,7 +695,7 @@ class CachedStore(Store):
 
 @final
 class CachePool:
-    """A memory that several stores share."""
+    """A cache that several stores share."""
 
     def __new__(cls, max_bytes: int) -> Self: ...
     def store(self, store: Store, space: int, max_age_s: float | None) -> Store: ...
@@ -704,7 +704,7 @@ class CachePool:
 
 @final
 class HttpSite:
-    """Where the values of a store are, as soon as its Python knows."""
+    """The web server of a store written in Python, once the store knows it."""
 
     def __new__(cls) -> Self: ...
     def set_location(
@@ -726,7 +726,7 @@ class HttpSite:
 
 @final
 class Limits:
-    """How many requests may be under way at a time, and how many begin in a second."""
+    """Limits on concurrent requests and on requests per second."""
 
     def __new__(
         cls,
@@ -740,7 +740,7 @@ class Limits:
 
 @disjoint_base
 class StagedStore(Store):
-    """Keeps changes of another store aside until they are made."""
+    """Staged changes of another store."""
 
     def __new__(
         cls,
@@ -773,7 +773,7 @@ class StagedStore(Store):
 
 @disjoint_base
 class Dim:
-    """An interval of indices along one dimension, and what the dimension is called.
+    """An interval of indices along one dimension, and the label of the dimension.
 
     ``Dim(size)``, ``Dim(inclusive_min, exclusive_max)``, ``Dim(label)`` for one without bounds,
     or keywords.
@@ -781,18 +781,18 @@ class Dim:
     Parameters
     ----------
     inclusive_min, exclusive_max, inclusive_max, size : int, optional
-        The bounds. Where both are left out the dimension is unbounded, and both are implicit
-        unless said otherwise; with ``size=None`` it begins at 0 and has no end.
+        The bounds. Without any the dimension is unbounded and both bounds are implicit by
+        default; with ``size=None`` it begins at 0 and has no end.
     label : str, optional
-        The name; by default none.
+        The label; by default none.
     implicit_lower, implicit_upper : bool, optional
-        Whether the bound is what holds now rather than a promise. By default only where it is
-        not given and infinite.
+        Whether the bound may change with the bounds of the base. By default only omitted
+        infinite bounds are implicit.
 
     Raises
     ------
     ArgumentError
-        If the bounds are no interval.
+        If the bounds are not an interval.
 
     Notes
     -----
@@ -835,17 +835,17 @@ class Dim:
         """One less than the least index."""
     @property
     def label(self) -> str:
-        """The name; "" where there is none."""
+        """The label; "" without one."""
     @label.setter
     def label(self, label: str | None) -> None: ...
     @property
     def implicit_lower(self) -> bool:
-        """Whether the lower bound is what holds now rather than a promise."""
+        """Whether the lower bound may change with the bounds of the base."""
     @implicit_lower.setter
     def implicit_lower(self, implicit: bool) -> None: ...
     @property
     def implicit_upper(self) -> bool:
-        """Whether the upper bound is what holds now rather than a promise."""
+        """Whether the upper bound may change with the bounds of the base."""
     @implicit_upper.setter
     def implicit_upper(self, implicit: bool) -> None: ...
     @property
@@ -856,7 +856,7 @@ class Dim:
         """The number of indices."""
     @property
     def empty(self) -> bool:
-        """Whether there is no index."""
+        """Whether the interval is empty."""
     @property
     def finite(self) -> bool:
         """Whether both bounds are finite."""
@@ -876,26 +876,25 @@ class Dim:
 
 @disjoint_base
 class OutputIndexMap:
-    """How one index of what is viewed follows from a position of the view.
+    """The map from positions of a view to the indices of one dimension of the base.
 
-    ``OutputIndexMap(offset)`` is always the same index, ``OutputIndexMap(input_dimension, offset,
+    ``OutputIndexMap(offset)`` is a constant index, ``OutputIndexMap(input_dimension, offset,
     stride)`` follows one dimension of the view, ``OutputIndexMap(index_array, offset, stride,
     index_range)`` takes the index from an array.
 
     Parameters
     ----------
     offset : int, optional
-        What is added; by default 0.
+        The offset; by default 0.
     stride : int, optional
-        What the index of the input dimension, or of the index array, is multiplied with; by
-        default 1.
+        The factor of the index of the input dimension, or of the index array; by default 1.
     input_dimension : int, optional
         The dimension of the view that the index follows.
     index_array : array of int, optional
         The indices that positions get: one axis per dimension of the view, of length 1 where
         the index does not vary.
     index_range : Dim, optional
-        In which interval the items of the index array have to be; by default in any.
+        The interval that must contain the items of the index array; by default any.
 
     Raises
     ------
@@ -933,13 +932,13 @@ class OutputIndexMap:
     ) -> OutputIndexMap: ...
     @property
     def offset(self) -> int:
-        """What is added."""
+        """The offset."""
     @property
     def _factor(self) -> int:
         """The stride; 0 of a constant."""
     @property
     def stride(self) -> int | None:
-        """What the index is multiplied with; None of a constant."""
+        """The factor of the index; None of a constant."""
     @property
     def input_dimension(self) -> int | None:
         """The dimension of the view that the index follows."""
@@ -948,10 +947,10 @@ class OutputIndexMap:
         """The indices that positions get."""
     @property
     def _within(self) -> tuple[int, int]:
-        """The half-open interval in which the items of the index array have to be."""
+        """The half-open interval that must contain the items of the index array."""
     @property
     def index_range(self) -> Dim | None:
-        """In which interval the items of the index array have to be; None where there is none."""
+        """The interval that must contain the items of the index array; None without an array."""
     @property
     def method(self) -> Any:
         """The form."""
@@ -962,9 +961,9 @@ class OutputIndexMap:
 
 @disjoint_base
 class TransformBase:
-    """Base of `IndexDomain` and `IndexTransform`: a view, and what it says of its positions.
+    """Base of `IndexDomain` and `IndexTransform`: a view and its properties.
 
-    What is made of the view when it is first asked for is kept.
+    Properties are computed once.
     """
 
     def __new__(cls, *_arguments: Any, **_keywords: Any) -> Self: ...
@@ -985,7 +984,7 @@ class TransformBase:
         """The dimensions; not to be modified."""
     @property
     def _output(self) -> OutputIndexMaps:
-        """A map for each dimension of what is viewed."""
+        """The output index map of each dimension of the base."""
     @property
     def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
         """The view with its dimensions in reverse order."""
@@ -1000,7 +999,7 @@ class TransformBase:
         """The number of indices of each dimension."""
     @property
     def _plain_shape(self) -> tuple[int, ...] | None:
-        """The shape where nothing else is said: finite, from 0 on, explicit, without labels."""
+        """The shape if bounds are finite, explicit and start at 0, without labels; else None."""
     @property
     def size(self) -> int:
         """The number of positions."""
@@ -1018,13 +1017,13 @@ class TransformBase:
         """One more than the greatest index of each dimension."""
     @property
     def _labels(self) -> tuple[str, ...]:
-        """The label of each dimension; "" where there is none."""
+        """The label of each dimension; "" without one."""
 
 @disjoint_base
 class HandleBase:
-    """Base of `TensorStore`: what reads and writes, which view of it is seen, and how it is used.
+    """Base of `TensorStore`: the driver, the view, the mode and the transaction.
 
-    The method ``_kvstore`` of the subclass finds out where the array is stored, or gives None.
+    The method ``_kvstore`` of the subclass returns the key-value store of the array, or None.
     """
 
     @staticmethod
@@ -1047,14 +1046,14 @@ class HandleBase:
     def _transaction(self) -> Any: ...
     @property
     def kvstore(self) -> Any:
-        """Where the array is stored, or None."""
+        """The key-value store of the array, or None."""
 
 @disjoint_base
 class Indexer(Generic[_Made_co]):
-    """Turns what stands in brackets into an act: ``view.translate_to[1, 2]``.
+    """Applies an operation to an indexing key: ``view.translate_to[1, 2]``.
 
-    Acts upon a view, with what need not be parsed, are done here; all others, and the errors of
-    these, are the owner's ``_apply_operation``.
+    This class handles operations on transforms whose argument needs no parsing; the owner's
+    ``_apply_operation`` handles all others and reports errors.
     """
 
     __iter__: ClassVar[None]
@@ -1066,7 +1065,7 @@ class Indexer(Generic[_Made_co]):
 class View:
     """A domain and an output index map for each dimension of the base.
 
-    ``View(dims)`` is a domain: it views nothing.
+    ``View(dims)`` is a domain without maps.
     """
 
     def __new__(cls, dims: Iterable[Dim]) -> Self: ...
@@ -1113,7 +1112,7 @@ class View:
         """The greatest index of each dimension."""
     @property
     def labels(self) -> tuple[str, ...]:
-        """The label of each dimension; "" where there is none."""
+        """The label of each dimension; "" without one."""
     @property
     def implicit_lower(self) -> tuple[bool, ...]:
         """Whether the lower bound of each dimension is implicit."""
@@ -1134,7 +1133,7 @@ class View:
     def maps(self) -> tuple[OutputIndexMap, ...]: ...
     @property
     def is_identity(self) -> bool:
-        """Whether positions stay as they are."""
+        """Whether the transform is the identity."""
     def linear_maps(self, exclusive: bool) -> builtins.list[tuple[int, int, int]]: ...
     def index_array_strides(self) -> builtins.list[builtins.list[int] | None]: ...
     def propagate_grids(
@@ -1153,10 +1152,10 @@ class View:
     def compose(self, by: View) -> View: ...
     @property
     def has_implicit_bounds(self) -> bool:
-        """Whether a bound is implicit, and so follows what is viewed."""
+        """Whether any bound is implicit."""
     @property
     def has_index_arrays(self) -> bool:
-        """Whether there are index arrays."""
+        """Whether any map has an index array."""
     def covers(self, domain: View) -> bool: ...
     def resolve_bounds(self, target: View) -> View: ...
     @staticmethod
@@ -1210,7 +1209,7 @@ class LayerStack:
 
 @final
 class VisibleLayers:
-    """What a view sees of layers: of some the arrays are in memory or stored, others are far."""
+    """The visible parts of layers: arrays in memory, chunked arrays, and others."""
 
     @property
     def is_single_remote(self) -> bool: ...
@@ -1223,14 +1222,14 @@ class VisibleLayers:
 
 @final
 class Blocks:
-    """A base, as a view of what is read, the domain of its blocks, and how long these are."""
+    """A downsampled array: the base, the domain of its blocks and the block shape."""
 
     def __new__(cls, base: View, domain: View, factors: Sequence[int]) -> Self: ...
     def source(self, view: View) -> BlockSource | None: ...
 
 @final
 class BlockSource:
-    """What stands behind a view of blocks: the product of positions of each dimension."""
+    """The source of a view of blocks: a product of positions of each dimension."""
 
     @property
     def counts(self) -> tuple[int, ...]: ...
@@ -1244,8 +1243,8 @@ class BlockSource:
 class GridPartition:
     """The cells of a grid in which a view has positions.
 
-    Each has a domain, the part of the view in it, counted from where it begins, and where that is
-    in an array of the shape of the whole.
+    Each has a domain, the part of the view in it, relative to its origin, and the positions of
+    the part in an array of the view's shape.
     """
 
     def __new__(

@@ -1,23 +1,23 @@
-//! Bytes that stand for plain values, by which is recalled what was made of these.
+//! Cache keys of JSON values, and integers that JSON of TensorStore cannot hold.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-/// So many bytes a key has at most.
+/// The maximum length of a key in bytes.
 const LONGEST: usize = 1 << 14;
 
-/// As deeply as anything may be nested.
+/// The maximum depth of a value.
 const DEEPEST: usize = 100;
 
-/// Bytes that only equal values have, of which the types are equal, too; None where a value is more than
-/// JSON, tuples and bytes, or long.
+/// Bytes that only equal values of equal types have; None for values that are long or are not JSON,
+/// tuples or bytes.
 #[pyfunction]
 fn make_cache_key<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyBytes>> {
     let mut key = Vec::with_capacity(256);
     add(&mut key, value, DEEPEST).map(|()| PyBytes::new(value.py(), &key))
 }
 
-/// Add a value to a key: what kind it is, how long, and what is in it.
+/// Append the kind, the length and the content of a value to a key.
 fn add(key: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Option<()> {
     let depth = depth.checked_sub(1)?;
     if let Ok(text) = value.cast_exact::<PyString>() {
@@ -59,7 +59,7 @@ fn add(key: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Option<()> 
     None
 }
 
-/// An integer of more than 64 bits that is in JSON, or None.
+/// The first integer of JSON that has more than 64 bits, or None.
 #[pyfunction]
 fn find_large_int<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     first_too_large(value, DEEPEST)
@@ -80,7 +80,7 @@ fn first_too_large<'py>(value: &Bound<'py, PyAny>, depth: usize) -> Option<Bound
     tuple.iter().find_map(|item| first_too_large(&item, depth))
 }
 
-/// Whether it is an integer that JSON of TensorStore cannot have.
+/// Whether a value is an integer of more than 64 bits.
 pub(crate) fn is_too_large(value: &Bound<'_, PyAny>) -> bool {
     value.is_instance_of::<PyInt>() && value.extract::<i64>().is_err() && value.extract::<u64>().is_err()
 }

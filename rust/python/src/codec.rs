@@ -1,4 +1,4 @@
-//! Codecs: from dictionaries to compiled ones, and codecs written in Python.
+//! Codecs: compiled from dictionaries, or written in Python.
 
 use std::sync::Arc;
 

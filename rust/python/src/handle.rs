@@ -1,4 +1,4 @@
-//! The base of handles of TensorStore's interface: made here, as each view of an array is a new one.
+//! `HandleBase`: the base class of TensorStore's handles.
 
 use std::sync::OnceLock;
 
@@ -19,7 +19,7 @@ pub(crate) struct HandleBase {
     #[pyo3(get, name = "_driver")]
     driver: Py<PyAny>,
     seen: Py<View>,
-    /// The transform of the view: made when it is asked for, as many handles are only indexed further.
+    /// The transform of the view, created on first access: many handles are only indexed further.
     view: OnceLock<Py<TransformBase>>,
     #[pyo3(get, name = "_mode")]
     mode: Py<PyAny>,
@@ -30,7 +30,7 @@ pub(crate) struct HandleBase {
 
 #[pymethods]
 impl HandleBase {
-    /// One of a class that derives from this; the view is a view, or a transform.
+    /// A new instance of a subclass; `view` is a `View` or a transform.
     #[staticmethod]
     fn _create<'py>(
         class: &Bound<'py, PyType>,
@@ -51,7 +51,7 @@ impl HandleBase {
         new_instance(class, HandleBase { driver, seen, view, mode, transaction, kvstore })
     }
 
-    /// What acts of indexing are applied to.
+    /// The view that index operations apply to.
     fn _as_view<'a>(&'a self, py: Python<'a>) -> &'a Bound<'a, View> {
         self.seen.bind(py)
     }
@@ -76,7 +76,7 @@ impl HandleBase {
         self.kvstore.get().map_or(Ok(()), |master| master.traverse(&visit))
     }
 
-    /// Where the array is stored, or None.
+    /// The key-value store of the array, or None.
     ///
     /// Examples
     /// --------

@@ -1,4 +1,4 @@
-//! What metadata of a new array need: lengths of chunks, text of documents, and members of others.
+//! Chunk shapes and metadata documents of new arrays.
 
 use pyo3::exceptions::PyRecursionError;
 use pyo3::prelude::*;
@@ -8,10 +8,10 @@ use tessarr_engine::chunk_shape::{self, ChunkConstraints};
 use crate::index_space::{told, View};
 use crate::runtime::error::argument;
 
-/// As deeply as anything may be nested.
+/// The maximum depth of JSON.
 const DEEPEST: usize = 500;
 
-/// What is asked for of one kind of chunk, as Python has it: lengths, ratios and elements.
+/// The constraints on one kind of chunk: lengths, ratios and number of elements.
 struct Asked(ChunkConstraints);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Asked {
@@ -43,12 +43,12 @@ fn choose_chunk_shapes<'py>(
     Ok((PyTuple::new(py, read)?, PyTuple::new(py, write)?))
 }
 
-/// Writes JSON as `json.dumps` does, in lines.
+/// A writer of JSON with one item per line, like `json.dumps` with an indent.
 struct Text<'a, 'py> {
     text: String,
     indent: usize,
     sorted: bool,
-    /// Says what a value is that is not written here.
+    /// The Python function that encodes all other values.
     other: &'a Bound<'py, PyAny>,
 }
 
@@ -150,7 +150,7 @@ impl<'py> Text<'_, 'py> {
     }
 }
 
-/// JSON as ASCII text in lines; ``other`` says what of it is no string, list, object and so on.
+/// JSON as ASCII text with one item per line; ``other`` encodes values that are not plain.
 #[pyfunction]
 fn encode_json<'py>(
     value: &Bound<'py, PyAny>,

@@ -1,4 +1,4 @@
-//! The memory of NumPy arrays, as the engine reads to it and writes from it.
+//! The memory of NumPy arrays, which the engine reads into and writes from.
 
 use std::ffi::c_int;
 

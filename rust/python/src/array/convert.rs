@@ -1,4 +1,4 @@
-//! Numbers of one array, converted to those of another.
+//! Conversion of numbers between NumPy arrays.
 
 use numpy::npyffi::NPY_ARRAY_WRITEABLE;
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -9,11 +9,11 @@ use tessarr_engine::copy::Axis;
 use crate::array::{data, flags, overlaps_itself};
 use crate::runtime::error::{argument, to_py};
 
-/// Fewer items are converted while other threads of Python wait.
+/// From this number of items on the conversion releases the GIL.
 const LARGE: usize = 64 << 10;
 
-/// Floats of a byte: the `float32` that each is, and the nearest byte by the upper half of a `float32`, whose
-/// last bit tells whether anything is below it.
+/// Floats of a byte: the `float32` that each is, and the nearest byte by the upper half of a
+/// `float32`, whose last bit tells whether anything is below it.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct ByteFloats(Tables);
 
@@ -35,7 +35,7 @@ struct Shared<T>(T);
 // SAFETY: the arrays are kept by the caller, who waits.
 unsafe impl<T> Send for Shared<T> {}
 
-/// A type of numbers: its name or what tells it.
+/// A data type: its name, or tables of one-byte floats.
 #[derive(FromPyObject)]
 enum Kind<'py> {
     Named(String),
@@ -53,8 +53,8 @@ impl Kind<'_> {
 
 /// Convert all numbers of `values` to `out`, which has the same shape and is apart from it.
 ///
-/// `source` and `target` are their types: as NumPy writes them without the byte order, `bfloat16`, or
-/// `int2`, `int4`, `uint2`, `uint4`; or what tells floats of a byte.
+/// `source` and `target` are their types: as NumPy writes them without the byte order, `bfloat16`,
+/// or `int2`, `int4`, `uint2`, `uint4`; or what tells floats of a byte.
 #[pyfunction]
 fn convert(
     py: Python<'_>,
@@ -84,8 +84,8 @@ fn convert(
     let work = Shared(((data(values).cast_const(), source), (data(out), target)));
     let work = move || {
         let Shared((source, target)) = { work };
-        // SAFETY: the shapes were checked; that the two are apart is up to the caller, as it is that nobody
-        // else writes to them.
+        // SAFETY: the shapes were checked; that the two are apart is up to the caller, as it is
+        // that nobody else writes to them.
         unsafe { convert_items(&axes, source, target) }
     };
     let done = if out.len() > LARGE { py.detach(work) } else { work() };

@@ -1,4 +1,4 @@
-//! `Description`: from the dictionary that `tessarr.codec.chain` makes to a compiled array.
+//! `Description`: the dictionary of `tessarr.codec.chain`, compiled.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Elements of any length: between the engine's handles and Python's objects.
 //!
-//! The engine never sees an object and Python never sees a handle. PreparedRead, the
+//! The engine never sees an object and Python never sees a handle. Reading, the
 //! engine fills a buffer of handles, of which one pass makes objects in the caller's
 //! array. Writing, one pass over the caller's array makes handles of what its
 //! objects hold, whose references are kept until the operation has ended.

@@ -1,4 +1,4 @@
-//! `ArrayBase`: reads and writes, one crossing per user operation.
+//! `ArrayBase`: reads and writes of elements, one call per user operation.
 
 mod buffer;
 mod convert;
@@ -44,7 +44,7 @@ use crate::runtime::error::{foreign, to_py};
 use crate::runtime::once_cell::intern;
 use crate::store::{StagedStore, Store};
 
-/// What one operation needs; replaced as a whole when the array is resized.
+/// The description in use; a resize replaces it as a whole.
 pub(crate) struct State {
     description: Py<Description>,
     array: Arc<Array>,
@@ -57,19 +57,19 @@ pub(crate) struct ArrayBase {
     store: Arc<dyn EngineStore>,
     prefix: Box<str>,
     read_only: AtomicBool,
-    /// Whether basic keys are handled here; if not, Python is asked about every key.
+    /// Whether this class handles basic keys; otherwise the subclass handles every key.
     direct: AtomicBool,
-    /// Whether what stands past the edge stays in chunks that are written.
+    /// Whether chunks keep their elements beyond the edge of the array.
     keeps_past: AtomicBool,
-    /// Small reads that wait for a thread.
+    /// Small reads that wait for a worker.
     waiting: Mailbox<Arc<Slot>>,
     /// The check that the array still exists, for a chunk that is not stored.
     presence: OnceLock<ArrayPresence>,
-    /// What keeps aside what is written.
+    /// The write buffer of a transaction.
     above: OnceLock<Arc<write_buffer::WriteBuffer>>,
 }
 
-/// Elements that are kept aside until they are stored.
+/// The write buffer of a transaction: elements that are not yet stored.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct WriteBuffer(Arc<write_buffer::WriteBuffer>);
 
@@ -84,23 +84,23 @@ impl WriteBuffer {
         !self.0.is_empty()
     }
 
-    /// How many bytes of elements are kept.
+    /// The number of bytes in the buffer.
     #[getter]
     fn nbytes(&self, py: Python<'_>) -> usize {
         py.detach(|| self.0.bytes())
     }
 
-    /// Refuse what is written from now on.
+    /// Reject later writes.
     fn close(&self) {
         self.0.close();
     }
 
-    /// Forget where the array ends.
+    /// Remove the bounds of resizes that the transaction staged.
     fn clear_ends(&self) {
         self.0.clear_ends();
     }
 
-    /// Forget everything.
+    /// Remove all elements.
     fn clear(&self, py: Python<'_>) {
         py.detach(|| self.0.clear());
     }
@@ -111,7 +111,7 @@ impl ArrayBase {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What is done in `store`, which is the array's own, or stands for it.
+    /// The operation on `store`: the store of the array, or a coalescing store over it.
     fn operation<'a>(
         &'a self,
         state: &'a State,
@@ -159,7 +159,7 @@ impl ArrayBase {
         Ok(())
     }
 
-    /// Run the operation with the GIL released; Ctrl-C raises what is pending.
+    /// Run the operation with the GIL released; Ctrl-C raises the pending exception.
     fn run(
         &self,
         py: Python<'_>,
@@ -175,7 +175,7 @@ impl ArrayBase {
         done.and_then(|done| done).map_err(|error| to_py(py, error))
     }
 
-    /// What is to be done on the pool.
+    /// The transfer part that a worker runs.
     fn prepared(
         slf: &Bound<'_, Self>,
         state: Arc<State>,
@@ -191,8 +191,8 @@ impl ArrayBase {
     }
 }
 
-/// Work without the GIL in the thread of who waits for it. The outer error is what Ctrl-C raised
-/// there, which ended it.
+/// Run `work` without the GIL in the calling thread. The outer error is the exception of a signal
+/// handler, which ended the work.
 fn interruptibly<T>(
     work: impl FnOnce(Interrupt<'_>) -> tessarr_engine::Result<T>,
 ) -> tessarr_engine::Result<tessarr_engine::Result<T>> {
@@ -247,25 +247,27 @@ impl ArrayBase {
         }
     }
 
-    /// From now on let what stands past the edge stay in chunks that are written.
+    /// From now on keep elements beyond the edge in chunks that are written.
     fn _keep_padding(&self) {
         self.keeps_past.store(true, Ordering::Relaxed);
     }
 
-    /// From now on a chunk that is not stored, and a write, are errors where nothing has the path of a key.
+    /// From now on raise an error for a missing chunk, and for a write, if the array no longer
+    /// exists.
     fn _check_presence(&self, document: String) {
         // An array that is checked is so for good.
         let _ = self.presence.set(ArrayPresence::new(document));
     }
 
-    /// From now on keep aside what is written.
+    /// From now on write to a write buffer.
     fn _set_write_buffer(&self, write_buffer: &WriteBuffer) {
         // Who has one has it for good.
         let _ = self.above.set(write_buffer.0.clone());
     }
 
-    /// Store what is kept aside: all, or chunks whose keys are between two, the second of which is
-    /// not among them, or which a stage overwrites. With `keep` the buffer keeps the elements.
+    /// Store the elements of the write buffer: all, or those of chunks with keys from `first` on
+    /// and before `last`, or those that a staging store overwrites. With `keep` the buffer keeps
+    /// them, too.
     #[pyo3(signature = (first=None, last=None, *, overwriting=None, keep=false))]
     fn _store_write_buffer(
         &self,
@@ -289,7 +291,8 @@ impl ArrayBase {
         .map_err(|error| to_py(py, error))
     }
 
-    /// Forget what is kept aside of the same chunks.
+    /// Remove the elements of chunks with keys from `first` on and before `last` from the write
+    /// buffer.
     fn _discard_write_buffer(&self, py: Python<'_>, first: PyBackedBytes, last: PyBackedBytes) {
         let Some(above) = self.above.get() else { return };
         let (state, keys) = (self.state(), keys(Some(&first), Some(&last)));
@@ -302,13 +305,14 @@ impl ArrayBase {
         self.state().array.is_native()
     }
 
-    /// Have the array end there, where that is not None: forget what is kept aside of chunks outside.
+    /// Limit the write buffer to the bounds that are not None, and remove elements of chunks
+    /// outside.
     fn _trim_write_buffer(&self, py: Python<'_>, ends: Vec<Option<u64>>) {
         let state = self.state();
         py.detach(|| self.above.get().map(|above| above.trim(&state.array, &ends)));
     }
 
-    /// Say whether changes are refused, and whether basic keys are handled here.
+    /// Set whether the array is read-only, and whether this class handles basic keys.
     fn _configure(&self, read_only: bool, direct: bool) {
         self.read_only.store(read_only, Ordering::Relaxed);
         self.direct.store(direct, Ordering::Relaxed);
@@ -398,9 +402,8 @@ impl ArrayBase {
         this.run(py, &state, &selection, &Memory::to_write(elements, &value)?, true).map(drop)
     }
 
-    /// Tell whether nothing, and whether everything, is stored of what a view sees of the array as it is now,
-    /// or of what is beyond it; None if there are positions below the origin. Nothing is right of what is not
-    /// asked.
+    /// Return whether no element of a view is stored, and whether all are; None if the view has
+    /// positions below the origin. A result that is not requested is undefined.
     fn _storage_statistics(
         &self,
         py: Python<'_>,
@@ -431,7 +434,7 @@ impl ArrayBase {
         Ok(Some((found.not_stored, found.fully_stored)))
     }
 
-    /// What `_read` does, of the array as it is now, to be begun by `start_reads`: the result is `out`.
+    /// Prepare a read of the current array for `start_reads`; the result is `out`.
     #[pyo3(signature = (axes, out_axes, out, fields=None))]
     fn _prepare_read(
         slf: &Bound<'_, Self>,
@@ -446,9 +449,9 @@ impl ArrayBase {
         Ok(PreparedRead::of(Some(Self::prepared(slf, state, selection, out, false)?), result))
     }
 
-    /// A read of what a view sees of the array as it is now, to be begun by `start_reads`, or done by
-    /// `PreparedRead.run`: the result is `out`, or a new array of items of a type. If `fields` are given, only
-    /// these bytes of the elements are read.
+    /// Prepare a read of a view of the current array, for `start_reads` or `PreparedRead.run`. The
+    /// result is `out`, or a new array of a data type. With `fields` only these bytes of the
+    /// elements are read.
     #[pyo3(signature = (view, dtype, out=None, fields=None))]
     fn _prepare_view_read(
         slf: &Bound<'_, Self>,
@@ -460,7 +463,8 @@ impl ArrayBase {
         view_read::viewed(slf, view.inner(), dtype, out, fields)
     }
 
-    /// `_write` on the pool; `future` gets None when it is done. Who waits for it may help.
+    /// Write on a worker thread; `future` receives None at the end. A thread that waits for it may
+    /// run the write.
     #[pyo3(signature = (axes, out_axes, value, future, fields=None))]
     fn _write_future(
         slf: &Bound<'_, Self>,
@@ -490,7 +494,8 @@ fn keys<'a>(first: Option<&'a [u8]>, last: Option<&'a [u8]>) -> write_buffer::Ke
     }
 }
 
-/// Check the buffer against the array's data type or its fields, and the selection against its shape.
+/// Check the buffer against the array's data type or its fields, and the selection against its
+/// shape.
 fn checked(
     py: Python<'_>,
     state: &State,
@@ -536,7 +541,7 @@ fn check_items(
     Err(PyTypeError::new_err(format!("the buffer holds {}, the array {dtype}", buffer.dtype())))
 }
 
-/// Fields as the engine has them; none is all of an item.
+/// The engine's fields; none stands for the whole item.
 fn engine_fields(fields: Option<Fields>) -> Vec<Field> {
     let fields = fields.unwrap_or_default().into_iter();
     fields.map(|(item, caller, bytes)| Field { item, caller, bytes }).collect()

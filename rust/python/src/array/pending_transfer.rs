@@ -1,4 +1,4 @@
-//! Transfers that somebody waits for: a thread of the engine does them, or who waits.
+//! `PendingTransfer`: queued reads and writes, which workers or waiting threads run.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use super::view_read::Spread;
 use super::{interruptibly, ArrayBase, Memory, State};
 use crate::runtime::error::{foreign, to_py};
 
-/// What is read or written, and the future that is told how it ended.
+/// A read or a write, and the future that receives its result.
 pub(crate) struct Transfer {
     pub parts: Vec<Part>,
     pub future: FutureRef,
@@ -31,7 +31,7 @@ pub(crate) struct Transfer {
 pub(crate) enum FutureRef {
     /// It keeps the future alive: the transfer has effects beyond its result.
     Strong(Py<PyAny>),
-    /// OnceCell the program drops the future, the result of the transfer has no use.
+    /// Once the program drops the future, nothing needs the result of the transfer.
     Weak(Py<PyWeakrefReference>),
 }
 
@@ -49,32 +49,32 @@ impl FutureRef {
     }
 }
 
-/// What is read or written of one array.
+/// The read or write of one array.
 pub(crate) struct Part {
     pub base: Py<ArrayBase>,
     pub state: Arc<State>,
-    /// That of the array, or what stands for it.
+    /// The store of the array, or a coalescing store in its place.
     pub store: Arc<dyn Store>,
     pub selection: Selection,
     pub memory: Memory,
     pub buffer: Py<PyUntypedArray>,
     pub writes: bool,
-    /// Where what was read goes then.
+    /// The destination of elements that cannot be read in place.
     pub spread: Option<Spread>,
 }
 
-/// What Ctrl-C raised in the thread that waits.
+/// The exception of a signal handler in the waiting thread.
 type Raised = Arc<Mutex<Option<Error>>>;
 
-/// Have who waits raise an error.
+/// Make the waiting thread raise an error.
 fn raise(raised: &Raised, error: Error) {
     *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
 }
 
-/// What is done with the end of one of several parts, whose number comes first.
+/// Receives the index and the result of each part.
 type Ended<'e> = &'e (dyn Fn(usize, Result<Arena>) + Sync);
 
-/// A transfer that is queued: it is taken once, by who does it or by who cancels it.
+/// A queued transfer. Either the thread that runs it or a cancellation takes it, once.
 pub(super) struct Slot(Mutex<Option<Transfer>>);
 
 impl Slot {
@@ -98,7 +98,7 @@ impl Slot {
     }
 }
 
-/// Do the transfers that are not cancelled.
+/// Run the transfers that are not cancelled.
 fn run_queued(slots: &[Arc<Slot>], runner: Runner, told: &Raised) {
     let transfers: Vec<Transfer> = slots.iter().filter_map(|slot| slot.take()).collect();
     if !transfers.is_empty() {
@@ -106,7 +106,7 @@ fn run_queued(slots: &[Arc<Slot>], runner: Runner, told: &Raised) {
     }
 }
 
-/// Have threads of the engine do transfers; who waits for one of them may help.
+/// Queue transfers for worker threads; a thread that waits for one of them may run them.
 pub(crate) fn start_transfers(py: Python<'_>, transfers: Vec<Transfer>) -> PendingTransfer {
     let concurrency = concurrency(&transfers);
     let slots: Vec<Arc<Slot>> = transfers.into_iter().map(Slot::of).collect();
@@ -117,9 +117,8 @@ pub(crate) fn start_transfers(py: Python<'_>, transfers: Vec<Transfer>) -> Pendi
     })
 }
 
-/// Have a thread of the engine read what is small of an array, with all of it that was begun by then:
-/// to wake a thread, and to be told by it, takes longer than the read does, and they share what they
-/// read.
+/// Queue a small read of an array. A worker runs it together with all other reads of the array that
+/// are queued by then: they share their requests, and one wake-up serves all.
 pub(super) fn start_with_array(py: Python<'_>, transfer: Transfer) -> PendingTransfer {
     let (base, concurrency) = (transfer.parts[0].base.clone_ref(py), transfer.concurrency());
     let slot = Slot::of(transfer);
@@ -133,13 +132,13 @@ pub(super) fn start_with_array(py: Python<'_>, transfer: Transfer) -> PendingTra
     })
 }
 
-/// How many of them the stores want under way; 0: they do not wait.
+/// The number of transfers that the stores run concurrently; 0: the stores do not wait.
 fn concurrency<'t>(transfers: impl IntoIterator<Item = &'t Transfer>) -> usize {
     transfers.into_iter().map(Transfer::concurrency).max().unwrap_or(0)
 }
 
-/// Do them, and tell the futures, whatever happens. Who waits may be interrupted, but what was
-/// begun goes on: a worker does again what was not told.
+/// Run transfers and complete their futures, also after errors. A signal may interrupt a waiting
+/// thread; a worker then runs the transfers that are not complete.
 fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
     let raised = (runner == Runner::Caller).then_some(told);
     let pending: Vec<Pending> = transfers.into_iter().map(|one| Pending::new(one, raised)).collect();
@@ -155,14 +154,16 @@ fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
             }
         }
     }
-    // At interpreter exit nobody waits any more. What a transfer kept alive is let go where its future
-    // is told: who waited may rely on that, as a file in a Zip file is whole when nobody has it open.
+    // At interpreter exit nobody waits any more. What a transfer kept alive is let go where its
+    // future is told: who waited may rely on that, as a file in a Zip file is whole when nobody has
+    // it open.
     crate::runtime::atexit::attached(move |py| pending.into_iter().for_each(|one| one.tell(py)));
 }
 
-/// Do the parts side by side, those that read the same array as one. The future of what waits for a
-/// store is told when it ends, if there is more to do; others are told at the end, as telling takes
-/// longer than they do. What Ctrl-C raised in code of Python ends it, where it is asked about.
+/// Run the parts concurrently, and those that read the same array as one read. If the store waits,
+/// the future of each transfer completes when the transfer ends; other futures complete at the end,
+/// because completing them takes longer than the transfers. An exception of a signal handler ends
+/// the parts that check for it.
 fn each(pending: &[Pending], interrupt: Option<Interrupt<'_>>) -> Result<()> {
     let places: Vec<(&Pending, usize)> =
         pending.iter().flat_map(|one| (0..one.transfer.parts.len()).map(move |part| (one, part))).collect();
@@ -202,8 +203,8 @@ fn each(pending: &[Pending], interrupt: Option<Interrupt<'_>>) -> Result<()> {
     }
 }
 
-/// Which of them read the same array, also where it was opened more than once, and nothing is kept
-/// aside of it.
+/// Group the parts that read the same array, also if it was opened more than once. An array with a
+/// write buffer has a group for each part.
 pub(super) fn alike(parts: &[&Part]) -> Vec<Vec<usize>> {
     let mut found: Vec<Vec<usize>> = Vec::new();
     let mut known = HashMap::new();
@@ -220,7 +221,7 @@ pub(super) fn alike(parts: &[&Part]) -> Vec<Vec<usize>> {
     found
 }
 
-/// Do those of `parts` that are `alike`.
+/// Run the parts of one group.
 fn together(parts: &[&Part], alike: &[usize], interrupt: Option<Interrupt<'_>>, ended: Ended<'_>) {
     let Part { base, state, store, selection, memory, writes, .. } = parts[alike[0]];
     if let [_] = alike {
@@ -241,7 +242,7 @@ impl Part {
         }
     }
 
-    /// Bring what was read to its places.
+    /// Copy the elements that were not read in place.
     fn spread(&self) -> Result<()> {
         self.spread.as_ref().map_or(Ok(()), Spread::copy)
     }
@@ -257,7 +258,7 @@ impl Part {
         Ok(())
     }
 
-    /// Read in the thread of who waits for it; Ctrl-C raises what is pending.
+    /// Read in the calling thread; Ctrl-C raises the pending exception.
     pub(super) fn read(&self, py: Python<'_>) -> PyResult<()> {
         let Part { base, state, store, selection, memory, .. } = self;
         let work = |interrupt: Interrupt<'_>| {
@@ -267,7 +268,7 @@ impl Part {
         self.deliver(py, py.detach(|| interruptibly(work)).and_then(|done| done))
     }
 
-    /// Show Python's collector what it keeps.
+    /// Report references to Python's garbage collector.
     pub(super) fn visit(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
         visit.call(&self.base)?;
         visit.call(&self.buffer)?;
@@ -281,19 +282,19 @@ impl Transfer {
     }
 }
 
-/// How often a future is told the same: more often than somebody's signals come between.
+/// The number of attempts to complete a future that signals interrupt.
 const TIMES: usize = 8;
 
-/// A transfer that was begun.
+/// A running transfer.
 struct Pending {
     transfer: Transfer,
-    /// Where who waits is told what to raise, if that is who does it.
+    /// Receives an exception for the waiting thread, if that thread runs the transfer.
     raised: Option<Raised>,
-    /// None: the future was told.
+    /// None: the future is complete.
     ends: Mutex<Option<Ends>>,
 }
 
-/// How the parts of a transfer ended, and how many have not.
+/// The results of the parts of a transfer, and how many are missing.
 struct Ends {
     parts: Vec<Option<Result<Arena>>>,
     left: usize,
@@ -310,7 +311,7 @@ impl Pending {
         self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Note how a part ended; return whether it was the last. What ended is not noted again.
+    /// Record the result of a part; return whether it was the last one. A second result is ignored.
     fn end(&self, part: usize, done: Result<Arena>) -> bool {
         let mut ends = self.ends();
         let Some(Ends { parts, left }) = &mut *ends else { return false };
@@ -322,7 +323,7 @@ impl Pending {
         *left == 0
     }
 
-    /// Tell the future, once, how the parts ended: of several errors it is told the first.
+    /// Complete the future, once, with the result or the first error of the parts.
     fn tell(&self, py: Python<'_>) {
         let Some(Ends { parts, .. }) = self.ends().take() else { return };
         let Some(future) = self.transfer.future.get(py) else { return };
@@ -345,14 +346,14 @@ impl Pending {
         }
     }
 
-    /// The transfer, unless its future was told.
+    /// The transfer, unless its future is complete.
     fn untold(self) -> Option<Transfer> {
         let untold = self.ends().is_some();
         untold.then_some(self.transfer)
     }
 }
 
-/// An operation that a thread of the engine is to do.
+/// Queued transfers that a worker thread runs.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct PendingTransfer {
     queued: QueuedOperation,
@@ -368,7 +369,7 @@ impl PendingTransfer {
         PendingTransfer { queued: queue(raised.clone()), raised, slots, alone }
     }
 
-    /// Take transfers out of the queue that no thread has begun; return whether there were any.
+    /// Remove transfers that no thread has started from the queue; return whether there were any.
     fn withdraw(&self, condition: impl Fn(&Transfer) -> bool) -> bool {
         let taken: Vec<Transfer> = self.slots.iter().filter_map(|slot| slot.take_if(&condition)).collect();
         if !taken.is_empty() && self.alone && self.slots.iter().all(|slot| slot.is_empty()) {
@@ -378,7 +379,8 @@ impl PendingTransfer {
     }
 }
 
-/// Without the futures that hold it, what serves them alone leaves the queue.
+/// When the program drops all futures of the transfers, transfers with weak references leave the
+/// queue.
 impl Drop for PendingTransfer {
     fn drop(&mut self) {
         // A forked child touches nothing that the queue of its parent holds.
@@ -390,12 +392,13 @@ impl Drop for PendingTransfer {
 
 #[pymethods]
 impl PendingTransfer {
-    /// Leave out what the future waits for, if no thread has started it; return whether that was done.
+    /// Cancel the transfer of a future if no thread has started it; return whether it is cancelled.
     fn cancel(&self, future: &Bound<'_, PyAny>) -> bool {
         self.withdraw(|transfer| transfer.future.get(future.py()).is_some_and(|other| other.is(future)))
     }
 
-    /// Do it in this thread, if no other has begun it; Ctrl-C raises what is pending.
+    /// Run the transfers in this thread if no other thread has started them; Ctrl-C raises the
+    /// pending exception.
     fn help(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.queued.help());
         let raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take();

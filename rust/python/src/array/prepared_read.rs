@@ -1,4 +1,4 @@
-//! Reads that were asked for, and start_transfers together.
+//! `PreparedRead`: a read that has not started, and `start_reads`.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,11 +13,11 @@ use super::shared_reads::{share, Place};
 use crate::runtime::error::to_py;
 use crate::store::{CoalescingStore, Store};
 
-/// A read that has not begun, unless somebody took it.
+/// A read that has not started. It starts once.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct PreparedRead(Mutex<Option<Read>>);
 
-/// What is read, nothing if there is nothing to be read, and what whoever reads it gets.
+/// The part to read, None without elements, and the result for the reader.
 struct Read {
     part: Option<Part>,
     result: Py<PyAny>,
@@ -35,7 +35,7 @@ impl PreparedRead {
 
 #[pymethods]
 impl PreparedRead {
-    /// Whether there is nothing to be read.
+    /// Whether the read has no elements.
     #[getter]
     fn is_empty(&self) -> bool {
         self.held().as_ref().is_none_or(|read| read.part.is_none())
@@ -65,14 +65,15 @@ impl PreparedRead {
     }
 }
 
-/// Where a read is, and what is shared there; None: nothing is.
+/// The store of a read and the coalescing store over it; None: the read shares no requests.
 type Placed<'py> = Option<(Bound<'py, Store>, Bound<'py, CoalescingStore>)>;
 
-/// Have threads of the engine read, side by side; of each a future is told. Who waits for one helps with
-/// all. A single one that is small is read `soon`, with those of its array that were begun by then. Of each may
-/// be told where it is, below caches and transactions, and what is shared there with others. With `weak` the
-/// engine does not keep the futures alive: when all are dropped, a read that no thread has begun leaves the
-/// queue, if they alone hold what this returns.
+/// Start reads on worker threads; each completes its future, and a thread that waits for one may
+/// run all. With `coalesce` a single small read runs with those of its array that are queued by
+/// then. `locations` names for each read the store below caches and transactions, and the
+/// coalescing store that serves it. With `weak` the engine does not keep the futures alive: when
+/// the program drops all of them, a read that no thread has started leaves the queue, provided that
+/// only they hold the returned object.
 #[pyfunction]
 #[pyo3(signature = (reads, futures, *, coalesce = false, locations = None, weak = false))]
 fn start_reads(

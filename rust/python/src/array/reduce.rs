@@ -1,4 +1,4 @@
-//! Blocks of arrays in memory, each reduced to one element.
+//! Reduction of blocks of a NumPy array to one element each.
 
 use numpy::npyffi::NPY_ARRAY_WRITEABLE;
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -16,8 +16,8 @@ unsafe impl<T> Send for Shared<T> {}
 
 /// Give one element of `out` for each block of `values`.
 ///
-/// `cuts` has for each axis the length of a short block at the beginning, that of whole ones and their number, and
-/// the length of a short block at the end. `kind` is the type of the elements.
+/// `cuts` has for each axis the length of a short block at the beginning, that of whole ones and
+/// their number, and the length of a short block at the end. `kind` is the type of the elements.
 #[pyfunction]
 fn reduce(
     py: Python<'_>,
@@ -50,8 +50,8 @@ fn reduce(
     ));
     py.detach(move || {
         let Shared((source, target)) = { work };
-        // SAFETY: the shapes were checked; that the two are apart is up to the caller, as it is that nobody
-        // else writes to them.
+        // SAFETY: the shapes were checked; that the two are apart is up to the caller, as it is
+        // that nobody else writes to them.
         unsafe { reduce_blocks(kind, method, &cuts, source, target) }
     })
     .map_err(|error| to_py(py, error))

@@ -1,4 +1,4 @@
-//! From Python's indices to the engine's selections.
+//! Conversion of Python's indices to the engine's selections.
 
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyTypeError;

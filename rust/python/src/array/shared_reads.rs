@@ -1,4 +1,4 @@
-//! Reads that begin together, and share what they, and others, read of one store.
+//! Shared requests of reads that start together.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,17 +9,18 @@ use tessarr_engine::store::{with_coalescing, CoalescingStore, ReadHint, Store};
 
 use super::pending_transfer::{alike, Part};
 
-/// Of chunks up to this size, all is read that several want some of: of those at hand, and of those far away.
+/// The size up to which reads of parts of one chunk become one read of the whole chunk: in local
+/// and in remote stores.
 const ALL_BYTES: [usize; 2] = [1 << 20, 16 << 20];
 
-/// Where an array is, below caches and transactions, and what is shared of it.
+/// The store of an array below caches and transactions, and the coalescing store over it.
 pub(super) struct Place {
     pub below: Arc<dyn Store>,
     pub shared: Arc<CoalescingStore>,
 }
 
-/// Have reads ask for what is shared, where others read chunks of the same array: in another way, as keys, or
-/// through another cache.
+/// Send reads through the coalescing store if others read chunks of the same array: with other
+/// selections, as keys, or through another cache.
 pub(super) fn share(mut reads: Vec<(&mut Part, Place)>) {
     let mut groups: HashMap<_, Vec<usize>> = HashMap::new();
     for (number, (part, place)) in reads.iter().enumerate() {
@@ -46,7 +47,7 @@ pub(super) fn share(mut reads: Vec<(&mut Part, Place)>) {
     }
 }
 
-/// Tell what several expect: those of the `parts` that read `apart` from each other, and others.
+/// Announce the chunks that several reads need: the groups of `parts`, and other readers.
 fn expect(shared: &CoalescingStore, parts: &[&Part], apart: &[Vec<usize>]) {
     let most = ALL_BYTES[usize::from(shared.concurrency() > 0)];
     let mut wanted: HashMap<String, Vec<ReadHint>> = HashMap::new();

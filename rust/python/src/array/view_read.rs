@@ -1,4 +1,4 @@
-//! What a view sees of an array, read to an array of its shape, or to the places of another view in memory.
+//! Reads of a view of an array, into an array of its shape or a view in memory.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ use super::{
 use crate::index_space::copy_elements::copy_objects;
 use crate::runtime::error::to_py;
 
-/// Where items that were read to a buffer of their own go.
+/// A copy of elements from a temporary buffer to their destination.
 pub(crate) struct Spread {
     copy: [(CopySteps, *const u8, *mut u8); 1],
     item: Item,
-    /// Whether they are objects, which are copied where Python's lock is held.
+    /// Whether the elements are Python objects, whose copy needs the GIL.
     objects: bool,
-    /// Kept for as long as it is written to.
+    /// The destination, which must outlive the copy.
     out: Py<PyUntypedArray>,
 }
 
@@ -37,7 +37,7 @@ unsafe impl Send for Spread {}
 unsafe impl Sync for Spread {}
 
 impl Spread {
-    /// Copy what is no object.
+    /// Copy elements that are not Python objects.
     pub(super) fn copy(&self) -> tessarr_engine::Result<()> {
         match self.objects {
             true => Ok(()),
@@ -46,7 +46,7 @@ impl Spread {
         }
     }
 
-    /// Copy objects.
+    /// Copy Python objects.
     pub(super) fn deliver(&self, _: Python<'_>) {
         if self.objects {
             // SAFETY: as above; both are arrays of objects.
@@ -59,8 +59,8 @@ impl Spread {
     }
 }
 
-/// What is to be read of an array: the elements of `view`, to the places that `place` has in `out`, which
-/// may be read into. None: the view has no positions.
+/// The part that reads the elements of `view` into the positions that `place` has in `out`. None:
+/// the view has no positions.
 pub(crate) fn part(
     base: &Bound<'_, ArrayBase>,
     view: &IndexTransform,
@@ -71,7 +71,8 @@ pub(crate) fn part(
     placed(base, state, &lowered, out, Some(place), None)
 }
 
-/// A read of the elements of `view`, or of `fields` of them, to `out`, or to a new array of items of a type.
+/// A read of the elements of `view`, or of `fields` of them, to `out`, or to a new array of items
+/// of a type.
 pub(super) fn viewed(
     base: &Bound<'_, ArrayBase>,
     view: &IndexTransform,
@@ -89,15 +90,15 @@ pub(super) fn viewed(
     Ok(PreparedRead::of(part, out.into_any().unbind()))
 }
 
-/// What is to be done for a view of an array as it is now.
+/// The selection of a view of the current array.
 fn lowered(base: &Bound<'_, ArrayBase>, view: &IndexTransform) -> PyResult<(Arc<State>, EngineSelection)> {
     let state = base.get().state();
     let lowered = view.to_selection(&state.description.bind(base.py()).get().shape);
     Ok((state, lowered.map_err(|error| to_py(base.py(), error))?))
 }
 
-/// What was lowered, read to the places that a view has in `out`, without one to all of it. It goes there at
-/// once if each dimension is an axis of what the engine walks, else by a buffer.
+/// The part that reads a selection into `out`, or into the positions of a view of `out`. It reads
+/// in place if each dimension is an axis of the selection, otherwise through a buffer.
 fn placed(
     base: &Bound<'_, ArrayBase>,
     state: Arc<State>,

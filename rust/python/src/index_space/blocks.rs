@@ -1,4 +1,4 @@
-//! `Blocks`: what stands behind views of a base that is cut into blocks.
+//! `Blocks`: the source elements of views of a downsampled array.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -8,18 +8,19 @@ use tessarr_engine::index_space;
 use crate::index_space::View;
 use crate::runtime::error::to_py;
 
-/// A base, as a view of what is read, the domain of its blocks, and how long these are.
+/// A downsampled array: the base, the domain of its blocks and the block shape.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct Blocks(index_space::Blocks);
 
-/// What stands behind a view of blocks: the product of positions of each dimension.
+/// The source of a view of blocks: a product of positions of each dimension.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct BlockSource {
     blocks: Py<Blocks>,
     found: index_space::BlockSources,
 }
 
-/// How one axis is cut: a short block, the length of whole ones, their number, and a short one again.
+/// The blocks of one axis: the length of the first one, the length and number of full ones, and the
+/// length of the last one.
 type AxisBlocks = (usize, usize, usize, usize);
 
 #[pymethods]
@@ -34,7 +35,7 @@ impl Blocks {
         Ok(Blocks(index_space::Blocks { base, domain, factors: factors.into() }))
     }
 
-    /// What stands behind a view of the domain; None if that has no position.
+    /// The source of a view of the domain; None if the view has no position.
     fn source(slf: &Bound<'_, Self>, view: &View) -> PyResult<Option<BlockSource>> {
         let blocks = &slf.get().0;
         if view.inner().maps.len() != blocks.domain.len() {
@@ -47,19 +48,19 @@ impl Blocks {
 
 #[pymethods]
 impl BlockSource {
-    /// How many positions of each dimension there are.
+    /// The number of positions of each dimension.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.found.counts().collect::<Vec<_>>())
     }
 
-    /// Where the positions of the view are in the product; None: in the same order.
+    /// The positions of the view in the product; None: in the same order.
     #[getter]
     fn order(&self) -> Option<View> {
         (!self.found.is_in_order()).then(|| self.found.order.clone().into())
     }
 
-    /// What stands behind the positions at some places along the first dimension, and how it is cut.
+    /// The source of a range of positions of the first dimension, and its blocks.
     fn part(&self, py: Python<'_>, first: usize, last: usize) -> PyResult<(View, Vec<AxisBlocks>)> {
         if first >= last || self.found.counts().next().is_some_and(|count| last > count) {
             return Err(PyTypeError::new_err("there are no such positions"));

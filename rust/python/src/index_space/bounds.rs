@@ -1,4 +1,4 @@
-//! Domains by the lists of their bounds, as arguments of Python or members of JSON say them.
+//! Domains from lists of bounds, which arguments or JSON give.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::runtime::safe_repr::safe_repr;
 /// A bound, and whether it is implicit.
 pub(super) type End = (i64, bool);
 
-/// What is stated of a domain: one list for each kind of bound.
+/// The given parts of a domain: one list per kind of bound.
 #[derive(Default)]
 pub(super) struct Stated {
     pub(super) rank: Option<i64>,
@@ -26,7 +26,7 @@ pub(super) struct Stated {
     pub(super) labels: Option<Vec<Option<Arc<str>>>>,
     pub(super) implicit_lower: Option<Vec<bool>>,
     pub(super) implicit_upper: Option<Vec<bool>>,
-    /// What stands before all names.
+    /// The prefix of all names in errors.
     pub(super) prefix: &'static str,
 }
 
@@ -34,11 +34,8 @@ pub(super) struct Stated {
 type Argument<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 impl Stated {
-    /// What arguments say: the rank; `inclusive_min`, `exclusive_max`, `inclusive_max` and `shape`; labels;
-    /// which lower and which upper bounds are implicit.
-    ///
-    /// # Errors
-    /// TypeError if they are of other types.
+    /// Parse arguments: the rank; `inclusive_min`, `exclusive_max`, `inclusive_max` and `shape`;
+    /// labels; implicit lower and upper bounds. Errors: TypeError for arguments of other types.
     pub(super) fn said(
         rank: Argument<'_, '_>,
         [lower, upper, last, shape]: [Argument<'_, '_>; 4],
@@ -123,7 +120,7 @@ impl Stated {
         }
     }
 
-    /// Give dimensions their upper bounds, in whichever way these are stated.
+    /// Set the upper bounds of dimensions.
     fn end(&self, py: Python<'_>, dims: &mut [Dim]) -> PyResult<()> {
         let ends = [&self.exclusive_max, &self.inclusive_max, &self.shape];
         let mut given = ends.into_iter().enumerate().filter_map(|(k, end)| Some((k, end.as_ref()?)));
@@ -152,7 +149,7 @@ fn begun(lower: i64, implicit: bool) -> Dim {
     Dim { implicit: (implicit, true), ..Dim::new(lower, END) }
 }
 
-/// What an argument lists.
+/// The items of a list argument.
 pub(super) fn column<T>(
     given: Argument<'_, '_>,
     name: &str,

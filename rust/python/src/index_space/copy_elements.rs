@@ -1,4 +1,4 @@
-//! Views of NumPy's arrays: where their elements are, and copies from and to them.
+//! Elements of views of NumPy arrays: strided views of them, and copies.
 
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -15,12 +15,12 @@ use crate::array::{data, empty, empty_in, flags, overlaps_itself, Order};
 use crate::index_space::View;
 use crate::runtime::error::{argument, to_py};
 
-/// Copies of more bytes are made while other threads of Python run.
+/// The size from which a copy releases the GIL.
 const LARGE_BYTES: usize = 64 << 10;
 
 type Array<'py> = Bound<'py, PyUntypedArray>;
 
-/// The elements of a view of an array: where they are, or copied if the view has index arrays.
+/// The elements of a view of an array: a NumPy view, or a copy if the view has index arrays.
 #[pyfunction]
 fn apply_view<'py>(py: Python<'py>, array: &Array<'py>, view: &View) -> PyResult<Array<'py>> {
     let found =
@@ -29,8 +29,9 @@ fn apply_view<'py>(py: Python<'py>, array: &Array<'py>, view: &View) -> PyResult
         return take(py, array, view, None);
     };
     let mut shape: Vec<npy_intp> = view.inner().dims.iter().map(|dim| dim.size() as npy_intp).collect();
-    // SAFETY: shape and strides have as many entries as said, and lead to elements of the array only; the
-    // new array takes over one reference to the dtype, and one to the array, which keeps its memory alive.
+    // SAFETY: shape and strides have as many entries as said, and lead to elements of the array
+    // only; the new array takes over one reference to the dtype, and one to the array, which keeps
+    // its memory alive.
     unsafe {
         let made = PY_ARRAY_API.PyArray_NewFromDescr(
             py,
@@ -60,7 +61,8 @@ fn new_array<'py>(shape: Vec<usize>, dtype: Bound<'py, PyArrayDescr>, order: cha
     empty_in(order, dtype, shape.into_iter())
 }
 
-/// A copy of the elements of a view of an array: a new array, or `out`, which has the same shape and type.
+/// A copy of the elements of a view of an array: a new array, or `out`, which has the same shape
+/// and type.
 #[pyfunction]
 #[pyo3(signature = (array, view, out=None))]
 fn take<'py>(
@@ -105,8 +107,8 @@ pub(crate) struct Copies<'py> {
     written: Extents,
     /// The type of all arrays, once there is one.
     dtype: Option<Bound<'py, PyArrayDescr>>,
-    /// Arrays that are where others are written to, and what is copied instead of them. The arrays are kept
-    /// so that no other is where one of them was.
+    /// Arrays that are where others are written to, and what is copied instead of them. The arrays
+    /// are kept so that no other is where one of them was.
     copied: HashMap<*mut ffi::PyObject, (Array<'py>, Array<'py>)>,
     /// All other arrays.
     kept: Vec<Array<'py>>,
@@ -163,7 +165,7 @@ impl<'py> Copies<'py> {
         Ok(())
     }
 
-    /// A copy of an array, which may be asked for often.
+    /// A copy of an array, which is made once.
     fn apart(&mut self, array: &Array<'py>) -> PyResult<Array<'py>> {
         if let Some((_, made)) = self.copied.get(&array.as_ptr()) {
             return Ok(made.clone());
@@ -190,7 +192,8 @@ impl<'py> Copies<'py> {
         let run = Shared(&self.copies);
         let work = move || {
             let Shared(copies) = { run };
-            // SAFETY: the steps lead to elements of both arrays, which are apart, and which are kept.
+            // SAFETY: the steps lead to elements of both arrays, which are apart, and which are
+            // kept.
             copies.chunks(together).try_for_each(|some| unsafe { copy_all(some, item) })
         };
         let done = if large { py.detach(work) } else { work() };

@@ -1,4 +1,4 @@
-//! `Dim`: an interval with a label, as a value of Python.
+//! `Dim`: an interval with a label.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -13,7 +13,7 @@ use crate::runtime::bool_arg::as_bool;
 use crate::runtime::safe_repr::safe_repr;
 use crate::runtime::subclass::{attributes, copy_instance, pickle_parts, set_attributes, PickleParts};
 
-/// An interval of indices along one dimension, and what the dimension is called.
+/// An interval of indices along one dimension, and the label of the dimension.
 ///
 /// ``Dim(size)``, ``Dim(inclusive_min, exclusive_max)``, ``Dim(label)`` for one without bounds,
 /// or keywords.
@@ -21,18 +21,18 @@ use crate::runtime::subclass::{attributes, copy_instance, pickle_parts, set_attr
 /// Parameters
 /// ----------
 /// inclusive_min, exclusive_max, inclusive_max, size : int, optional
-///     The bounds. Where both are left out the dimension is unbounded, and both are implicit
-///     unless said otherwise; with ``size=None`` it begins at 0 and has no end.
+///     The bounds. Without any the dimension is unbounded and both bounds are implicit by
+///     default; with ``size=None`` it begins at 0 and has no end.
 /// label : str, optional
-///     The name; by default none.
+///     The label; by default none.
 /// implicit_lower, implicit_upper : bool, optional
-///     Whether the bound is what holds now rather than a promise. By default only where it is
-///     not given and infinite.
+///     Whether the bound may change with the bounds of the base. By default only omitted
+///     infinite bounds are implicit.
 ///
 /// Raises
 /// ------
 /// ArgumentError
-///     If the bounds are no interval.
+///     If the bounds are not an interval.
 ///
 /// Notes
 /// -----
@@ -46,10 +46,11 @@ use crate::runtime::subclass::{attributes, copy_instance, pickle_parts, set_attr
 #[derive(PartialEq)]
 pub(crate) struct Dim(pub(super) index_space::Dim);
 
-/// What is pickle_parts: the bounds, whether they are implicit, the name, and what Python keeps in the object.
+/// What is pickled: the bounds, whether they are implicit, the name, and what Python keeps in
+/// the object.
 type State<'py> = (i64, i64, (bool, bool), Option<String>, Option<Bound<'py, PyDict>>);
 
-/// What is said of a bound or a size: nothing, None, or what it is.
+/// An argument: left out, None, or a value.
 #[derive(Default)]
 enum Said<'py> {
     #[default]
@@ -80,7 +81,7 @@ impl<'py> Said<'py> {
         found.map_err(|_| PyTypeError::new_err(format!("{} is not an integer of 64 bits", safe_repr(value))))
     }
 
-    /// Take what stood first, where no keyword says the same.
+    /// Set a positional argument; an error if a keyword sets it, too.
     fn fill(&mut self, value: &Bound<'py, PyAny>, name: &str) -> PyResult<()> {
         if !self.nothing() {
             return Err(PyTypeError::new_err(format!("Dim got two values for {name}")));
@@ -90,7 +91,7 @@ impl<'py> Said<'py> {
     }
 }
 
-/// Whether something is true, or what holds where nothing is said.
+/// A boolean argument, or its default.
 fn flag_or(value: &Said<'_>, otherwise: bool) -> PyResult<bool> {
     match value {
         Said::Is(value) => as_bool(value, "implicit"),
@@ -98,15 +99,15 @@ fn flag_or(value: &Said<'_>, otherwise: bool) -> PyResult<bool> {
     }
 }
 
-/// Whether something may be a label, where a number might stand as well.
+/// Whether an argument can be a label.
 fn is_label(value: &Bound<'_, PyAny>) -> bool {
     value.is_none() || value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>()
 }
 
 #[pymethods]
 impl Dim {
-    /// A dimension without bounds: `__init__` says what it is, also for classes that derive from this one and
-    /// are given something else.
+    /// A dimension without bounds: `__init__` says what it is, also for classes that derive from
+    /// this one and are given something else.
     #[new]
     #[pyo3(
         signature = (*_arguments, **_keywords),
@@ -247,7 +248,7 @@ impl Dim {
         self.0.lower - 1
     }
 
-    /// The name; "" where there is none.
+    /// The label; "" without one.
     ///
     /// Examples
     /// --------
@@ -267,7 +268,7 @@ impl Dim {
         Ok(())
     }
 
-    /// Whether the lower bound is what holds now rather than a promise.
+    /// Whether the lower bound may change with the bounds of the base.
     ///
     /// Examples
     /// --------
@@ -285,7 +286,7 @@ impl Dim {
         Ok(())
     }
 
-    /// Whether the upper bound is what holds now rather than a promise.
+    /// Whether the upper bound may change with the bounds of the base.
     ///
     /// Examples
     /// --------
@@ -322,7 +323,7 @@ impl Dim {
         self.0.size()
     }
 
-    /// Whether there is no index.
+    /// Whether the interval is empty.
     ///
     /// Examples
     /// --------

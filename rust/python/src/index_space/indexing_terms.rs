@@ -1,4 +1,4 @@
-//! What stands in brackets, and what acts are given, as the engine has it.
+//! Conversion of keys and of dimension expressions to index terms of the engine.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) fn mode_of(name: &str) -> PyResult<IndexingMode> {
     }
 }
 
-/// The terms of what stood in brackets, if Python needs not parse them.
+/// The terms of an indexing key; None if Python has to parse it.
 pub(super) fn terms(key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<IndexTerm>>> {
     let mut terms = Vec::with_capacity(4);
     let Ok(tuple) = key.cast_exact::<PyTuple>() else {
@@ -44,14 +44,14 @@ pub(super) fn terms(key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<IndexTerm>>> 
     Ok((ellipses < 2).then_some(terms))
 }
 
-/// The class of what `tessarr.index_space.indexing_terms` makes of other index arrays.
+/// The class of parsed index arrays, `tessarr.index_space.indexing_terms.IndexArray`.
 static PARSED: OnceCell<Py<PyAny>> = OnceCell::new();
 
 fn parsed_class(py: Python<'_>) -> PyResult<Py<PyAny>> {
     py.import("tessarr.index_space.indexing_terms")?.getattr("IndexArray").map(Bound::unbind)
 }
 
-/// Add what a term is; false if Python has to parse it.
+/// Append a term; false if Python has to parse it.
 fn push_terms(terms: &mut Vec<IndexTerm>, term: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = term.py();
     if term.is_exact_instance_of::<PyInt>() {
@@ -102,7 +102,7 @@ fn push_terms(terms: &mut Vec<IndexTerm>, term: &Bound<'_, PyAny>) -> PyResult<b
     Ok(true)
 }
 
-/// What a slice has, if it is made of integers; out of range of any index there are none.
+/// The integers of a slice; None if it has other items or indices out of range.
 fn slice_of(slice: &Bound<'_, PyAny>) -> PyResult<Option<Slice>> {
     let py = slice.py();
     let mut parts = [None; 3];
@@ -131,7 +131,8 @@ pub(super) fn copied(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<Option<Inde
     Ok(IndexArray::new(borrowed.as_slice()?.to_vec(), array.shape()))
 }
 
-/// The places where a mask is true, a list for each axis; None if it has no axis, or is not in C order.
+/// The positions where a mask is true, a list for each axis; None if it has no axis or is not in C
+/// order.
 fn places_of(mask: &Bound<'_, PyArrayDyn<bool>>) -> PyResult<Option<Vec<IndexArray>>> {
     if !is_plain(mask.as_untyped()) || mask.ndim() == 0 {
         return Ok(None);
@@ -172,7 +173,7 @@ pub(super) fn name_of(name: &Bound<'_, PyAny>) -> PyResult<DimSelector> {
     label_of(name).map(|label| DimSelector::Label(label.unwrap_or_else(|| "".into())))
 }
 
-/// Whether what stood in the brackets of an act is already what [`act_of`] takes.
+/// Whether [`act_of`] accepts the argument of an operation without parsing.
 pub(super) fn is_parsed(name: &str, key: &Bound<'_, PyAny>) -> bool {
     let is: fn(&Bound<'_, PyAny>) -> bool = match name {
         "translate_to" | "translate_by" | "translate_backward_by" => {
@@ -188,7 +189,7 @@ pub(super) fn is_parsed(name: &str, key: &Bound<'_, PyAny>) -> bool {
     }
 }
 
-/// An act by its name, and what stood in its brackets.
+/// An operation by its name and argument.
 pub(super) fn act_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<DimOperation> {
     Ok(match name {
         "translate_to" => DimOperation::Translate(Translation::To, per_dim(value, integer)?),

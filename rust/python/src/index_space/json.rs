@@ -1,4 +1,4 @@
-//! Domains and views as JSON.
+//! JSON of domains and transforms.
 
 use std::sync::Arc;
 

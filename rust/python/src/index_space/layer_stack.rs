@@ -1,4 +1,4 @@
-//! `LayerStack`: several views as one; `cells`: a view cut by a grid.
+//! `LayerStack`: several views as one; `GridPartition`: a view split by a grid.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::index_space::copy_elements::Copies;
 use crate::index_space::View;
 use crate::runtime::error::to_py;
 
-/// Views whose domains are where they belong in that of all, from the lowest to the topmost.
+/// Views at their positions in a common domain, from the lowest to the topmost.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct LayerStack {
     layers: index_space::LayerStack<Shared>,
@@ -23,7 +23,7 @@ pub(crate) struct LayerStack {
     domain: Py<View>,
 }
 
-/// A view that Python has too.
+/// A view that Python shares.
 struct Shared(Py<View>);
 
 impl AsRef<index_space::IndexTransform> for Shared {
@@ -35,8 +35,8 @@ impl AsRef<index_space::IndexTransform> for Shared {
 #[pymethods]
 impl LayerStack {
     /// Views as they are (`overlay`), one after the other along an axis (`concat`), or side by side
-    /// along a new one (`stack`). Of the domain that contains all, a rank, bounds and labels that are
-    /// given count.
+    /// along a new one (`stack`). Of the domain that contains all, a rank, bounds and labels that
+    /// are given count.
     ///
     /// No constructor: to call one takes Python as long as what is done here with two views.
     #[staticmethod]
@@ -76,10 +76,9 @@ impl LayerStack {
         Ok(views.iter().cloned().map(View::from).collect())
     }
 
-    /// What a view sees of each layer.
-    ///
-    /// `find` is given the numbers of layers, of which some may be there several times, and gives that of
-    /// which each is a view: an array of NumPy, one whose chunks are read, or None.
+    /// Split a view into its visible parts of each layer. `find` receives layer numbers, some
+    /// perhaps several times, and returns for each a NumPy array, an array whose chunks are read,
+    /// or None.
     fn visible(&self, py: Python<'_>, view: &View, find: &Bound<'_, PyAny>) -> PyResult<VisibleLayers> {
         let parts = self.layers.visible_layers(view.inner()).map_err(|error| to_py(py, error))?;
         let numbers: Vec<usize> = parts.iter().map(|one| one.layer).collect();
@@ -105,38 +104,38 @@ impl LayerStack {
     }
 }
 
-/// What a view sees of layers: the views of these, and where those are in an array of the shape of the domain.
+/// The visible parts of layers in a view, and their positions in an array of the view's shape.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct VisibleLayers {
-    /// Of layers whose arrays are in memory.
+    /// Parts in memory.
     near: Vec<(Py<PyUntypedArray>, index_space::IndexTransform, index_space::IndexTransform)>,
-    /// Of layers whose arrays are read by their chunks.
+    /// Parts of chunked arrays.
     stored: Vec<(Py<ArrayBase>, index_space::IndexTransform, index_space::IndexTransform)>,
-    /// Of others, with their numbers.
+    /// Other parts, with their layer numbers.
     far: Vec<(usize, index_space::IndexTransform, index_space::IndexTransform)>,
 }
 
 #[pymethods]
 impl VisibleLayers {
-    /// Of each layer whose array is not known: its number, the view of it, and where that is in the domain.
+    /// For each other part its layer number, the view of the layer and the positions in the result.
     fn remote(&self) -> Vec<(usize, View, View)> {
         self.far.iter().map(|(n, view, place)| (*n, view.clone().into(), place.clone().into())).collect()
     }
 
-    /// Whether one layer has all, and its array is not known.
+    /// Whether the view lies in one layer whose array is not known.
     #[getter]
     fn is_single_remote(&self) -> bool {
         self.near.is_empty() && self.stored.is_empty() && self.far.len() == 1
     }
 
-    /// Whether there are arrays to be read by their chunks.
+    /// Whether there are parts of chunked arrays.
     #[getter]
     fn has_stored(&self) -> bool {
         !self.stored.is_empty()
     }
 
-    /// Read what is stored, all side by side, to `out`, an array of the shape of the domain, which `future`
-    /// gets when all is there. Who waits for it may help.
+    /// Read the parts of chunked arrays concurrently into `out`, an array of the view's shape,
+    /// which `future` receives at the end. A thread that waits for it may run the reads.
     fn read(
         &self,
         py: Python<'_>,
@@ -152,7 +151,7 @@ impl VisibleLayers {
         Ok(start_transfers(py, vec![Transfer { parts, future, result }]))
     }
 
-    /// Copy what arrays have to an array of the shape of the domain.
+    /// Copy the parts in memory to an array of the view's shape.
     fn take(&self, py: Python<'_>, out: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
         let mut copies = Copies::to([out]);
         for (array, view, place) in &self.near {
@@ -161,7 +160,7 @@ impl VisibleLayers {
         copies.run(py)
     }
 
-    /// Copy items of the shape of the domain to arrays.
+    /// Copy an array of the shape of the view to the parts in memory.
     fn put(&self, py: Python<'_>, items: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
         let mut copies = Copies::to(self.near.iter().map(|(array, ..)| array.bind(py)));
         for (array, view, place) in &self.near {
@@ -176,13 +175,13 @@ impl VisibleLayers {
 pub(crate) struct GridPartition {
     /// None: the view has no positions.
     cells: Option<index_space::GridPartition>,
-    /// The number of the next one.
+    /// The number of the next cell.
     next: AtomicUsize,
 }
 
 #[pymethods]
 impl GridPartition {
-    /// Cut a view by a grid over the dimensions of a domain: where cell 0 begins, and how long cells are.
+    /// Split a view by a grid over a domain with an origin and a cell shape.
     #[new]
     fn new(
         py: Python<'_>,
@@ -209,18 +208,17 @@ impl GridPartition {
         cells
     }
 
-    /// The domain of a cell, as a view of nothing, the part of the view in it, counted from where it begins,
-    /// and where that is in an array of the shape of the domain.
+    /// The domain of a cell, the part of the view in the cell, relative to the origin of the cell,
+    /// and the positions of the part in an array of the view's shape.
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<(View, View, View)>> {
         let Some((cells, numbers)) = self.take(1) else { return Ok(None) };
         let ViewPart { view, target: place } = cells.part(numbers.start).map_err(|error| to_py(py, error))?;
         Ok(Some((domain(cells, numbers.start), view.into(), place.into())))
     }
 
-    /// Copy what is known of the next cells, of which there may be many, to `out`, an array of the shape of
-    /// the domain, and give the others; None if there are no more cells.
-    ///
-    /// `find` is given where each of the cells begins, and gives an array of its elements, or None, for each.
+    /// Copy the known ones of the next cells to `out`, an array of the view's shape, and return the
+    /// others; None after the last cell. `find` receives the origins of cells and returns for each
+    /// an array of its elements or None.
     fn copy_known<'py>(
         &self,
         py: Python<'py>,
@@ -247,11 +245,11 @@ impl GridPartition {
     }
 }
 
-/// So many cells are looked for at a time.
+/// The number of cells per call of `find`.
 const TOGETHER: usize = 1024;
 
 impl GridPartition {
-    /// The cells, and the numbers of the next ones, at most so many; None if there are no more.
+    /// The cells, and the numbers of at most `most` next ones; None after the last cell.
     fn take(&self, most: usize) -> Option<(&index_space::GridPartition, Range<usize>)> {
         let cells = self.cells.as_ref()?;
         let after = |at: usize| at.saturating_add(most).min(cells.count());
@@ -261,7 +259,7 @@ impl GridPartition {
     }
 }
 
-/// The domain of a cell, as a view of nothing.
+/// The domain of a cell.
 fn domain(cells: &index_space::GridPartition, number: usize) -> View {
     index_space::IndexTransform { dims: cells.domain(number).collect(), maps: PerDimension::new() }.into()
 }

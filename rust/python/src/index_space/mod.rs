@@ -1,4 +1,4 @@
-//! `View`: the index space's views, as values of Python.
+//! `View`: index transforms as Python objects.
 
 use numpy::{PyArray1, PyArrayDyn, PyArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
@@ -34,20 +34,20 @@ use propagate::Grids;
 use transform_base::Indexer;
 pub(crate) use transform_base::{transforms, TransformBase};
 
-/// What is told of a map: its offset, its stride, a dimension or an index array, and the bounds of that.
+/// The state of a map: offset, stride, dimension or index array, and the bounds of the array.
 type PlainMap<'py> = (i64, i64, Option<Bound<'py, PyAny>>, Option<(i64, i64)>);
 
-/// What stands before the names of the members that state a view's dimensions.
+/// The prefix of the JSON members of a transform's domain.
 const INPUT: &str = "input_";
 
-/// Dimensions, and a map for each dimension of what is viewed: what `tessarr.index_space` composes.
+/// Dimensions, and an output index map for each dimension of the base.
 #[pyclass(frozen, eq, module = "tessarr._engine")]
 #[derive(PartialEq)]
 pub(crate) struct View(pub(crate) index_space::IndexTransform);
 
 #[pymethods]
 impl View {
-    /// The domain of dimensions: a view of nothing. None may have the label of another.
+    /// A domain. Labels must be unique.
     #[new]
     fn new(py: Python<'_>, dims: &Bound<'_, PyAny>) -> PyResult<View> {
         let dim = |dim: &Bound<'_, PyAny>| Ok(dim.cast::<Dim>()?.borrow().0.clone());
@@ -55,8 +55,8 @@ impl View {
         told(py, index_space::checked_labels(dims.into_iter().collect())).map(View::of_dims)
     }
 
-    /// The view of all of an array, whose upper bounds can be changed but for those of the last,
-    /// `inner` dimensions; labels may be left out.
+    /// The identity view of an array. Upper bounds are implicit except those of the `inner`
+    /// dimensions; labels are optional.
     #[staticmethod]
     fn for_array(shape: Vec<u64>, labels: Option<Vec<Option<String>>>, inner: Vec<u64>) -> View {
         let upper = |length: u64| i64::try_from(length).unwrap_or(index_space::END).min(index_space::END);
@@ -70,13 +70,13 @@ impl View {
         View(index_space::IndexTransform::identity(outer.chain(inner).collect()))
     }
 
-    /// What makes the same view again by [`View::from_state`]: tuples, and arrays.
+    /// The state of the view for [`View::from_state`]: tuples and arrays.
     fn to_state<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyList>)> {
         let dims = self.0.dims.iter().map(|dim| (dim.lower, dim.upper, dim.label.as_deref(), dim.implicit));
         Ok((PyTuple::new(py, dims)?, plain_maps(py, &self.0)?))
     }
 
-    /// The view of what [`View::to_state`] gave.
+    /// The view of a state.
     #[staticmethod]
     fn from_state(py: Python<'_>, dims: &Bound<'_, PyAny>, maps: &Bound<'_, PyAny>) -> PyResult<View> {
         let dims = dims.try_iter()?.map(|dim| {
@@ -103,7 +103,7 @@ impl View {
         Ok(View(index_space::IndexTransform { dims, maps }))
     }
 
-    /// The domain that arguments of Python say.
+    /// The domain of TensorStore's arguments.
     #[staticmethod]
     #[allow(clippy::too_many_arguments)] // they are TensorStore's
     fn from_bounds<'py>(
@@ -121,24 +121,24 @@ impl View {
         Stated::said(rank, bounds, labels, [implicit_lower, implicit_upper])?.dims(py).map(View::of_dims)
     }
 
-    /// The domain that JSON states.
+    /// The domain of a JSON object.
     #[staticmethod]
     fn domain_from_json(json: &Bound<'_, PyAny>) -> PyResult<View> {
         json::dims_of(json).map(View::of_dims)
     }
 
-    /// The view that JSON states.
+    /// The transform of a JSON object.
     #[staticmethod]
     fn from_json(json: &Bound<'_, PyAny>) -> PyResult<View> {
         json::view_of(json, INPUT).map(View)
     }
 
-    /// The JSON of the view, or of its dimensions alone.
+    /// The JSON of the transform, or of its domain.
     fn to_json<'py>(&self, py: Python<'py>, domain_only: bool) -> PyResult<Bound<'py, PyDict>> {
         json::members(py, &self.0, if domain_only { "" } else { INPUT })
     }
 
-    /// The same dimensions with maps; without any, positions stay as they are.
+    /// The same dimensions with maps; without them the identity.
     #[pyo3(signature = (maps=None))]
     fn with_maps(&self, py: Python<'_>, maps: Option<&Bound<'_, PyAny>>) -> PyResult<View> {
         let dims = self.0.dims.clone();
@@ -171,8 +171,8 @@ impl View {
         PyTuple::new(py, self.0.dims.iter().map(index_space::Dim::size))
     }
 
-    /// The shape of dimensions of which nothing else is said: finite, from 0 on, explicit, and without
-    /// labels; None of others.
+    /// The shape if all dimensions are finite, start at 0, and have explicit bounds and no labels;
+    /// otherwise None.
     #[getter]
     fn plain_shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let mere = |dim: &index_space::Dim| *dim == index_space::Dim::new(0, dim.upper) && dim.is_finite();
@@ -197,7 +197,7 @@ impl View {
         PyTuple::new(py, self.0.dims.iter().map(|dim| dim.upper - 1))
     }
 
-    /// The label of each dimension; "" where there is none.
+    /// The label of each dimension; "" without one.
     #[getter]
     fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.dims.iter().map(|dim| dim.label.as_deref().unwrap_or("")))
@@ -232,13 +232,13 @@ impl View {
         self.joined(py, other, index_space::Dim::intersect)
     }
 
-    /// What both domains say together.
+    /// The domain that meets the constraints of both.
     fn merge(&self, py: Python<'_>, other: &View) -> PyResult<View> {
         let View(made) = self.joined(py, other, index_space::Dim::merge)?;
         told(py, index_space::checked_labels(made.dims)).map(View::of_dims)
     }
 
-    /// The index of what is viewed at a position.
+    /// The base index of a position.
     fn position<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         let indices: PerDimension<i64> = match indices.cast::<PyList>() {
             Ok(list) => list.iter().map(|item| index(&item)).collect::<PyResult<_>>()?,
@@ -270,7 +270,7 @@ impl View {
         index_space::DomainText(&self.0.dims).to_string()
     }
 
-    /// The view's dimensions alone, as a view of nothing.
+    /// The domain.
     fn domain(&self) -> View {
         View::of_dims(self.0.dims.clone())
     }
@@ -294,14 +294,14 @@ impl View {
         PyTuple::new(py, maps.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Whether positions stay as they are.
+    /// Whether the transform is the identity.
     #[getter]
     fn is_identity(&self) -> bool {
         self.0.is_identity()
     }
 
-    /// Of each map the dimension that it follows, or -1, its offset and its stride; with `exclusive`
-    /// only where no other map follows it.
+    /// For each map its input dimension or -1, its offset and its stride; with `exclusive` the
+    /// dimension is -1 if another map uses it.
     fn linear_maps<'py>(&self, py: Python<'py>, exclusive: bool) -> PyResult<Bound<'py, PyList>> {
         let told = self.0.linear_maps().map(|(dimension, offset, stride)| {
             let counts = |k: &usize| !exclusive || stride != 0 && self.0.count_dependent_maps(*k) == 1;
@@ -311,7 +311,7 @@ impl View {
         PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Of each map by an index array how far apart its items lie in memory along the dimensions.
+    /// For each map by an index array the item strides of the array.
     fn index_array_strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let told = self.0.maps.iter().map(|map| match &map.source {
             index_space::MapSource::IndexArray(listed) => Some(listed.indices.item_strides().to_vec()),
@@ -320,8 +320,7 @@ impl View {
         PyList::new(py, told.collect::<Vec<_>>())
     }
 
-    /// Where the grid of chunks of what is viewed begins, and what is asked for of chunks, along the
-    /// dimensions of the view.
+    /// Propagate grid origins and chunk constraints of the base to the dimensions of the view.
     fn propagate_grids<'py>(
         &self,
         origin: &Bound<'py, PyTuple>,
@@ -330,12 +329,12 @@ impl View {
         propagate::carried(&self.0, origin, grids)
     }
 
-    /// An order of the dimensions of what is viewed as one of those of the view.
+    /// Propagate a dimension order of the base to the view.
     fn propagate_order<'py>(&self, py: Python<'py>, order: Vec<usize>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, propagate::order(&self.0, &order))
     }
 
-    /// The view by what stands in brackets; None where something has to be parsed first.
+    /// The view of an indexing key; None if Python has to parse the key.
     fn select(&self, py: Python<'_>, key: &Bound<'_, PyAny>, mode: &str) -> PyResult<Option<View>> {
         let Some(terms) = terms(key)? else {
             return Ok(None);
@@ -343,8 +342,7 @@ impl View {
         self.acted(py, None, [DimOperation::Index { terms, single: false, mode: mode_of(mode)? }]).map(Some)
     }
 
-    /// The view after one act for all dimensions, with what stood in its brackets; None where
-    /// something has to be parsed first.
+    /// The view after one operation on all dimensions; None if Python has to parse its argument.
     fn apply_operation(&self, py: Python<'_>, name: &str, key: &Bound<'_, PyAny>) -> PyResult<Option<View>> {
         if !is_parsed(name, key) {
             return Ok(None);
@@ -352,8 +350,8 @@ impl View {
         self.acted(py, None, [act_of(name, key)?]).map(Some)
     }
 
-    /// The view after acts, each a name and what stood in its brackets; the first is for the dimensions
-    /// that are named, or for all.
+    /// The view after operations, each a name and its argument; the first applies to the named
+    /// dimensions, or to all.
     fn apply_operations(
         &self,
         py: Python<'_>,
@@ -380,28 +378,28 @@ impl View {
         View(self.0.reversed())
     }
 
-    /// The same with constants in place of index arrays of one item.
+    /// The view with constants in place of index arrays of one item.
     fn simplify(&self, py: Python<'_>) -> PyResult<View> {
         told(py, self.0.clone().simplified()).map(View)
     }
 
-    /// The part of the view that is in the domain of dimensions.
+    /// The part of the view inside a domain.
     fn restrict(&self, py: Python<'_>, to: &View) -> PyResult<View> {
         self.0.restrict(&to.0.dims).map(View).map_err(|error| to_py(py, error))
     }
 
-    /// A view of this one.
+    /// Compose this view with a view of it.
     fn compose(&self, py: Python<'_>, by: &View) -> PyResult<View> {
         self.0.compose_resolving(&by.0).map(View).map_err(|error| to_py(py, error))
     }
 
-    /// Whether a bound is implicit, and so follows what is viewed.
+    /// Whether any bound is implicit.
     #[getter]
     fn has_implicit_bounds(&self) -> bool {
         self.0.dims.iter().any(|dim| dim.implicit.0 || dim.implicit.1)
     }
 
-    /// Whether each element of an array of the shape of a domain surely has a position.
+    /// Whether every element of an array of a domain's shape certainly has a position.
     fn covers(&self, domain: &View) -> bool {
         let shape: PerDimension<i64> = domain.0.dims.iter().map(index_space::Dim::size).collect();
         self.0.covers(&shape)
@@ -413,13 +411,13 @@ impl View {
         self.0.maps.iter().any(|map| matches!(map.source, MapSource::IndexArray(_)))
     }
 
-    /// The view with implicit bounds that follow from the dimensions of the one that it views.
+    /// The view with its implicit bounds resolved against the bounds of the base.
     fn resolve_bounds(&self, py: Python<'_>, target: &View) -> PyResult<View> {
         self.0.resolve_bounds(&target.0.dims).map(View).map_err(|error| to_py(py, error))
     }
 
-    /// What new bounds of the view (None leaves one, or all) ask for of what is viewed: lower bounds,
-    /// upper bounds, and the intervals beyond which nothing may be affected.
+    /// The new bounds of the base for new bounds of the view (None leaves a bound): lower bounds,
+    /// upper bounds, and the intervals that the resize must not exceed.
     fn base_resizes<'py>(
         &self,
         py: Python<'py>,
@@ -435,19 +433,18 @@ impl View {
         (lower, upper, within).into_pyobject(py)
     }
 
-    /// The numbers of the dimensions that are named.
+    /// The numbers of named dimensions.
     fn select_dims(&self, py: Python<'_>, names: &Bound<'_, PyTuple>) -> PyResult<Vec<usize>> {
         let names = names.iter_borrowed().map(|name| name_of(&name)).collect::<PyResult<Vec<_>>>()?;
         self.0.select_dims(&names).map_err(|error| to_py(py, error))
     }
 
-    /// Whether it has no index arrays, and surely meets at most so many cells of a shape.
+    /// Whether the view has no index arrays and touches at most `max_cells` cells.
     fn touches_at_most(&self, cell_shape: Vec<i64>, max_cells: u64) -> bool {
         self.0.touches_at_most(&cell_shape, max_cells)
     }
 
-    /// What the engine is to do for the view of an array of a shape: the arguments of
-    /// `tessarr.indexing.Selection`.
+    /// The arguments of `tessarr.indexing.Selection` for a view of an array of a shape.
     fn to_selection<'py>(&self, py: Python<'py>, shape: Vec<usize>) -> PyResult<Bound<'py, PyTuple>> {
         let found = self.0.to_selection(&shape).map_err(|error| to_py(py, error))?;
         let axes = found.axes.into_iter().map(|axis| match axis {
@@ -556,7 +553,7 @@ fn bounds_of(bounds: &Bound<'_, PyAny>) -> PyResult<Option<PerDimension<Option<i
     bounds.try_iter()?.map(|bound| integer(&bound?)).collect::<PyResult<_>>().map(Some)
 }
 
-/// What the engine found, or its error as an exception.
+/// The result of the engine, or its error as an exception.
 pub(crate) fn told<T>(py: Python<'_>, found: tessarr_engine::Result<T>) -> PyResult<T> {
     found.map_err(|error| to_py(py, error))
 }

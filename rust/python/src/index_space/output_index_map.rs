@@ -1,4 +1,4 @@
-//! `OutputIndexMap`: how one index of what is viewed follows from a position, as a value of Python.
+//! `OutputIndexMap`: how an index of the base depends on a position.
 
 use crate::runtime::once_cell::intern;
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -15,31 +15,30 @@ use crate::runtime::subclass::{attributes, pickle_parts, set_attributes, PickleP
 /// All indices, as a half-open interval.
 const WHOLE: (i64, i64) = (-INFINITE, END);
 
-/// What may be said of a map, by the form that it has.
+/// The arguments of each form.
 const CONSTANT: [&str; 1] = ["offset"];
 const ALONG: [&str; 3] = ["input_dimension", "offset", "stride"];
 const BY_ARRAY: [&str; 4] = ["index_array", "offset", "stride", "index_range"];
 
-/// How one index of what is viewed follows from a position of the view.
+/// The map from positions of a view to the indices of one dimension of the base.
 ///
-/// ``OutputIndexMap(offset)`` is always the same index, ``OutputIndexMap(input_dimension, offset,
+/// ``OutputIndexMap(offset)`` is a constant index, ``OutputIndexMap(input_dimension, offset,
 /// stride)`` follows one dimension of the view, ``OutputIndexMap(index_array, offset, stride,
 /// index_range)`` takes the index from an array.
 ///
 /// Parameters
 /// ----------
 /// offset : int, optional
-///     What is added; by default 0.
+///     The offset; by default 0.
 /// stride : int, optional
-///     What the index of the input dimension, or of the index array, is multiplied with; by
-///     default 1.
+///     The factor of the index of the input dimension, or of the index array; by default 1.
 /// input_dimension : int, optional
 ///     The dimension of the view that the index follows.
 /// index_array : array of int, optional
 ///     The indices that positions get: one axis per dimension of the view, of length 1 where
 ///     the index does not vary.
 /// index_range : Dim, optional
-///     In which interval the items of the index array have to be; by default in any.
+///     The interval that must contain the items of the index array; by default any.
 ///
 /// Raises
 /// ------
@@ -59,12 +58,12 @@ pub(crate) struct OutputIndexMap {
     follows: Follows,
 }
 
-/// What is pickle_parts: the offset and the factor, the dimension or the index array and the interval of its items,
-/// and what Python keeps in the object.
+/// What is pickled: the offset and the factor, the dimension or the index array and the
+/// interval of its items, and what Python keeps in the object.
 type State<'py> =
     (i64, i64, Option<i64>, Option<Py<PyArrayDyn<i64>>>, (i64, i64), Option<Bound<'py, PyDict>>);
 
-/// What an index follows.
+/// The source of an index.
 enum Follows {
     Nothing,
     Dimension(i64),
@@ -74,8 +73,8 @@ enum Follows {
 
 #[pymethods]
 impl OutputIndexMap {
-    /// The map to 0: `__init__` says what it is, also for classes that derive from this one and are given
-    /// something else.
+    /// The map to 0: `__init__` says what it is, also for classes that derive from this one and are
+    /// given something else.
     #[new]
     #[pyo3(
         signature = (*_arguments, **_keywords),
@@ -111,8 +110,8 @@ impl OutputIndexMap {
         };
         let factor = if matches!(follows, Follows::Nothing) { 0 } else { number("stride", 1)? };
         let map = OutputIndexMap { offset: number("offset", 0)?, factor, follows };
-        // Borrowed only now, and not while the old one is let go: what was given may have methods, which may
-        // look at this object.
+        // Borrowed only now, and not while the old one is let go: what was given may have methods,
+        // which may look at this object.
         let _old = std::mem::replace(&mut *slf.borrow_mut(), map);
         Ok(())
     }
@@ -137,7 +136,7 @@ impl OutputIndexMap {
         OutputIndexMap { offset, factor: stride, follows: Follows::Array(array, within) }
     }
 
-    /// What is added.
+    /// The offset.
     ///
     /// Examples
     /// --------
@@ -154,7 +153,7 @@ impl OutputIndexMap {
         self.factor
     }
 
-    /// What the index is multiplied with; None of a constant.
+    /// The factor of the index; None of a constant.
     ///
     /// Examples
     /// --------
@@ -193,7 +192,7 @@ impl OutputIndexMap {
         }
     }
 
-    /// The half-open interval in which the items of the index array have to be.
+    /// The half-open interval that must contain the items of the index array.
     #[getter]
     fn _within(&self) -> (i64, i64) {
         match self.follows {
@@ -202,7 +201,7 @@ impl OutputIndexMap {
         }
     }
 
-    /// In which interval the items of the index array have to be; None where there is none.
+    /// The interval that must contain the items of the index array; None without an array.
     ///
     /// Examples
     /// --------
@@ -371,7 +370,7 @@ pub(super) fn index(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     }
 }
 
-/// A copy of an index array, or of what makes one, which nobody changes.
+/// A read-only copy of an index array or of nested lists.
 fn items_of(values: &Bound<'_, PyAny>) -> PyResult<Py<PyArrayDyn<i64>>> {
     let py = values.py();
     let (numpy, integers) = (py.import(intern!(py, "numpy"))?, intern!(py, "int64"));

@@ -1,4 +1,4 @@
-//! What is asked for of chunks, dimension by dimension, along those of a view.
+//! Propagation of chunk constraints through a transform.
 
 use crate::runtime::once_cell::intern;
 use pyo3::prelude::*;
@@ -7,10 +7,10 @@ use tessarr_engine::index_space::{self, INFINITE};
 
 use super::argument;
 
-/// Where a grid begins, and what is asked for of its chunks.
+/// The grid origin, and the constraints on chunks.
 pub(super) type Grids<'py> = (Bound<'py, PyTuple>, Bound<'py, PyTuple>);
 
-/// What the values of a row of wishes are.
+/// The kind of the values of a row of constraints.
 #[derive(Clone, Copy, PartialEq)]
 enum Of {
     Origin,
@@ -18,10 +18,9 @@ enum Of {
     Ratio,
 }
 
-/// The origins and grids of a view, from those of what it views.
-///
-/// A row has a wish for each dimension: a tuple of a value and whether it has to be, or None. A grid is a
-/// tuple of a row of lengths, a row of ratios, and what depends on no dimension.
+/// Propagate grid origins and chunk constraints of the base to a view. A row has for each dimension
+/// None or a constraint: a tuple of a value and whether it is hard. A grid is a tuple of a row of
+/// lengths, a row of ratios, and the constraint on the number of elements.
 pub(super) fn carried<'py>(
     view: &index_space::IndexTransform,
     origin: &Bound<'py, PyTuple>,
@@ -40,8 +39,7 @@ pub(super) fn carried<'py>(
     Ok((row_of(view, origin, Of::Origin)?, grids))
 }
 
-/// The row of a view. Only a map of a single dimension carries a wish, and only where no other map follows
-/// the same.
+/// Propagate a row. A constraint follows a map of a single dimension that no other map uses.
 fn row_of<'py>(
     view: &index_space::IndexTransform,
     row: &Bound<'py, PyTuple>,
@@ -63,7 +61,7 @@ fn row_of<'py>(
     PyTuple::new(py, found)
 }
 
-/// The wish along a dimension that a map follows.
+/// Propagate one constraint along a map.
 fn moved<'py>(wish: &Bound<'py, PyAny>, offset: i64, stride: i64, of: Of) -> PyResult<Bound<'py, PyAny>> {
     let py = wish.py();
     if stride == 1 && (of != Of::Origin || offset == 0) {
@@ -78,13 +76,13 @@ fn moved<'py>(wish: &Bound<'py, PyAny>, offset: i64, stride: i64, of: Of) -> PyR
     again(wish, (value, hard))
 }
 
-/// A tuple of the class of another.
+/// A tuple of the class of another one.
 fn again<'py>(like: &Bound<'py, PyAny>, items: impl IntoPyObject<'py>) -> PyResult<Bound<'py, PyAny>> {
     let py = like.py();
     py.get_type::<PyTuple>().call_method1(intern!(py, "__new__"), (like.get_type(), items))
 }
 
-/// Where the grid begins.
+/// The grid origin.
 fn origin(py: Python<'_>, value: i64, offset: i64, stride: i64) -> PyResult<i64> {
     let at = i128::from(value) - i128::from(offset);
     if at.abs() >= i128::from(INFINITE) {
@@ -95,7 +93,7 @@ fn origin(py: Python<'_>, value: i64, offset: i64, stride: i64) -> PyResult<i64>
     Ok(if stride > 0 { up(at) } else { up(1 - at) } as i64)
 }
 
-/// How long the parts of a chunk are.
+/// The chunk length.
 fn length(value: i64, stride: i64) -> i64 {
     let (mut one, mut other) = (stride.unsigned_abs(), value.unsigned_abs());
     while other != 0 {
@@ -107,7 +105,7 @@ fn length(value: i64, stride: i64) -> i64 {
     }
 }
 
-/// The order of the view's dimensions, of that of what it views: those that none of these follow come last.
+/// Propagate a dimension order; dimensions without a base dimension come last.
 pub(super) fn order(view: &index_space::IndexTransform, order: &[usize]) -> Vec<usize> {
     let lines: Vec<_> = view.linear_maps().map(|(dimension, ..)| dimension).collect();
     let mut found = Vec::with_capacity(view.dims.len());

@@ -1,5 +1,4 @@
-//! What has positions of its own, and what turns brackets into acts: made here, as every act of indexing
-//! makes one of each.
+//! `TransformBase`: the base class of `IndexDomain` and `IndexTransform`, and `Indexer`.
 
 use std::sync::OnceLock;
 
@@ -28,8 +27,8 @@ pub(crate) fn transforms(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 
 /// Base of `IndexDomain` and `IndexTransform`: a view, and what it says of its positions.
 ///
-/// What is made of the view when it is first asked for is kept. A view is had once: to call `__init__` again
-/// does nothing.
+/// What is made of the view when it is first asked for is kept. A view is had once: to call
+/// `__init__` again does nothing.
 #[pyclass(subclass, weakref, frozen, module = "tessarr._engine")]
 pub(crate) struct TransformBase {
     view: OnceLock<Py<View>>,
@@ -54,7 +53,7 @@ impl TransformBase {
         Ok(self._as_view(py)?.get())
     }
 
-    /// A domain of a domain, a transform of a transform.
+    /// A new instance of the same kind: a domain or a transform.
     fn made<'py>(slf: &Bound<'py, Self>, view: Py<View>) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
         let class = slf.get_type();
@@ -69,8 +68,7 @@ impl TransformBase {
 
 #[pymethods]
 impl TransformBase {
-    /// One without a view: `__init__` says that, also for classes that derive from this one and are given
-    /// something else.
+    /// An instance without a view, which `__init__` sets; subclasses may have other arguments.
     #[new]
     #[pyo3(signature = (*_arguments, **_keywords))]
     fn new(_arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Self {
@@ -81,7 +79,7 @@ impl TransformBase {
         let _ = self.view.set(view);
     }
 
-    /// One of a class that derives from this, with a view. (Not a class method: to bind one takes as long.)
+    /// A new instance of a subclass. It is not a class method, whose binding takes as long.
     #[staticmethod]
     fn _create<'py>(class: &Bound<'py, PyType>, view: Py<View>) -> PyResult<Bound<'py, Self>> {
         new_instance(class, TransformBase::from(view))
@@ -97,7 +95,7 @@ impl TransformBase {
         copy_instance(slf, TransformBase::from(view), Some(memo))
     }
 
-    /// What acts of indexing are applied to.
+    /// The view that index operations apply to.
     pub(crate) fn _as_view<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, View>> {
         let view = self.view.get().map(|view| view.bind(py));
         view.ok_or_else(|| PyTypeError::new_err("super().__init__() has to be called first"))
@@ -109,7 +107,7 @@ impl TransformBase {
         self._as_view(py)
     }
 
-    /// The same after acts of indexing.
+    /// The same kind of object with another view.
     fn _with_view<'py>(slf: &Bound<'py, Self>, view: Py<View>) -> PyResult<Bound<'py, Self>> {
         TransformBase::made(slf, view)
     }
@@ -138,7 +136,7 @@ impl TransformBase {
         Ok(dims.bind(py))
     }
 
-    /// A map for each dimension of what is viewed.
+    /// The output index map of each dimension of the base.
     ///
     /// Examples
     /// --------
@@ -205,7 +203,7 @@ impl TransformBase {
         self.view(py)?.shape(py)
     }
 
-    /// The shape where nothing else is said: finite, from 0 on, explicit, without labels.
+    /// The shape if bounds are finite, explicit and start at 0, without labels; else None.
     #[getter]
     fn _plain_shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.view(py)?.plain_shape(py)
@@ -271,7 +269,7 @@ impl TransformBase {
         self.view(py)?.exclusive_max(py)
     }
 
-    /// The label of each dimension; "" where there is none.
+    /// The label of each dimension; "" without one.
     ///
     /// Examples
     /// --------
@@ -284,10 +282,9 @@ impl TransformBase {
     }
 }
 
-/// Turns what stands in brackets into an act: ``view.translate_to[1, 2]``.
-///
-/// Acts upon a view, with what need not be parsed, are done here; all others, and the errors of these, are
-/// the owner's `_apply_operation`.
+/// Applies an operation to an indexing key: ``view.translate_to[1, 2]``. This class handles
+/// operations on transforms whose argument needs no parsing; the owner's `_apply_operation` handles
+/// all others and reports errors.
 #[pyclass(subclass, frozen, generic, module = "tessarr._engine")]
 pub(super) struct Indexer {
     owner: Py<PyAny>,

@@ -1,7 +1,7 @@
 //! Generations: which state a key is in, as TensorStore's `KvStore` tells it.
 //!
-//! A generation is one byte that says what follows: the version that the store has for the state, or,
-//! where it has none, a digest of the value; or nothing, where there is no value.
+//! A generation is one byte that says what follows: the version that the store has for the state,
+//! or, where it has none, a digest of the value; or nothing, where there is no value.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,7 +17,7 @@ pub(crate) const VERSION: u8 = 0;
 pub(crate) const DIGEST: u8 = 1;
 pub(crate) const MISSING: [u8; 1] = [2];
 
-/// The generation of a value whose store does not tell its version.
+/// The generation of a value whose store has no version of it.
 pub(crate) fn digest(py: Python<'_>, value: &[u8]) -> PyResult<Vec<u8>> {
     let size = PyDict::new(py);
     size.set_item("digest_size", 16)?;
@@ -26,7 +26,7 @@ pub(crate) fn digest(py: Python<'_>, value: &[u8]) -> PyResult<Vec<u8>> {
     Ok([&[DIGEST], found.cast::<PyBytes>()?.as_bytes()].concat())
 }
 
-/// Whether a value has the digest that a generation is.
+/// Whether a generation is the digest of a value.
 pub(crate) fn has_digest(value: &[u8], generation: &[u8]) -> Result<bool> {
     let compared = crate::runtime::atexit::attached(|py| {
         digest(py, value).map(|found| found == generation).map_err(|error| foreign(py, error))
@@ -38,7 +38,7 @@ pub(crate) fn of_version(version: &engine::Version) -> Vec<u8> {
     [&[VERSION], version.bytes()].concat()
 }
 
-/// What a key is that has a generation, where that can be told without its value.
+/// The expected state of a key with a generation; None if only the value can decide.
 pub(crate) fn expected_of(generation: Option<&[u8]>) -> Option<engine::Expected> {
     match generation {
         None | Some([]) => Some(engine::Expected::Anything),
@@ -53,7 +53,7 @@ pub(crate) fn now() -> f64 {
     seconds(SystemTime::now())
 }
 
-/// Since when it is known what a store answers now about a key, in seconds since 1970.
+/// The time since which the responses of a store for a key are known, in seconds since 1970.
 pub(crate) fn known_since(store: &dyn engine::Store, key: &str) -> f64 {
     store.coalesced_since(key).map_or_else(now, seconds)
 }

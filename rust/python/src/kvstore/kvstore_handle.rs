@@ -1,4 +1,4 @@
-//! Key-value stores as TensorStore has them: a store, and what stands before each key.
+//! `KvStoreBase`: a store, a key prefix and a transaction.
 
 use std::borrow::Cow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,13 +27,13 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(join_path, module)?)
 }
 
-/// Text in UTF-8, or bytes as they are. `what` says in the error what is neither.
+/// UTF-8 bytes of a string, or bytes; errors call the value `what`.
 #[pyfunction]
 fn as_bytes<'py>(value: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyBytes>> {
     Octets::of(value, what)
 }
 
-/// A path or a key as text; bytes are UTF-8. `what` says in the error what is not.
+/// A path or a key as a string; bytes must be UTF-8. Errors call the value `what`.
 #[pyfunction]
 #[pyo3(signature = (value, what = "a path"))]
 fn as_text<'py>(value: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyString>> {
@@ -43,7 +43,7 @@ fn as_text<'py>(value: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, Py
     }
 }
 
-/// The same, where only the engine needs it.
+/// A path or a key as a string for the engine.
 fn text<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, str>> {
     if let Ok(Ok(text)) = value.cast::<PyString>().map(|text| text.to_str()) {
         return Ok(Cow::Borrowed(text));
@@ -55,7 +55,7 @@ fn text<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, str>> {
     }
 }
 
-/// A path with a component more, and a slash between them.
+/// A path and a component, joined by one slash.
 #[pyfunction]
 fn join_path<'py>(
     path: &Bound<'py, PyString>,
@@ -111,19 +111,19 @@ impl StoreLocation {
         StoreLocation { store, prefix: prefix.into(), strip_slash, read_only }
     }
 
-    /// Where the keys of a new store in memory are, which may be any texts.
+    /// The location of a new store in memory in which any string is a key.
     #[staticmethod]
     fn in_memory(py: Python<'_>) -> PyResult<Self> {
         let store = MemoryStore::of_texts(py)?.into_super();
         Ok(StoreLocation::new(store.unbind(), "", false, false))
     }
 
-    /// Where the same keys are, asked through another store.
+    /// The same location in another store, such as a wrapper.
     fn with_store(&self, store: Py<Store>) -> Self {
         StoreLocation::new(store, &self.prefix, self.strip_slash, self.read_only)
     }
 
-    /// The place of the keys that a path stands before.
+    /// The location of keys that begin with a path.
     fn with_prefix(&self, py: Python<'_>, path: &str) -> Self {
         let prefix = [&self.prefix, path].concat();
         StoreLocation::new(self.store.clone_ref(py), &prefix, self.strip_slash, self.read_only)
@@ -135,7 +135,7 @@ impl StoreLocation {
     }
 }
 
-/// What can be changed of a key-value store.
+/// The attributes of a key-value store that users can change.
 struct Chosen {
     path: Py<PyString>,
     transaction: Option<Py<TransactionBase>>,
@@ -150,10 +150,10 @@ impl Chosen {
 
 /// Base of `KvStore`: what it is, where its keys are, and what stands before each.
 ///
-/// The spec is bound, and its path not used. Keys in memory are read and changed here; else the methods
-/// `_read`, `_write` and `_start_delete_range` of the subclass begin it. `_staging_store` and `_staging_range` give the store that
-/// stages changes, `_unsupported` the error of what cannot be done, and `_raise_conflict` is told of a read that others made
-/// useless.
+/// The spec is bound, and its path not used. Keys in memory are read and changed here; else the
+/// methods `_read`, `_write` and `_start_delete_range` of the subclass begin it. `_staging_store`
+/// and `_staging_range` give the store that stages changes, `_unsupported` the error of what cannot
+/// be done, and `_raise_conflict` is told of a read that others made useless.
 #[pyclass(subclass, frozen, mapping, module = "tessarr._engine")]
 pub(crate) struct KvStoreBase {
     #[pyo3(get, name = "_spec")]
@@ -163,7 +163,7 @@ pub(crate) struct KvStoreBase {
     chosen: Mutex<Chosen>,
 }
 
-/// A key-value store as it is now, to be copied often: nothing of it changes, and so nothing is locked.
+/// A source of copies of a key-value store. It never changes, so that copies need no lock.
 pub(crate) struct KvStoreCopier {
     of: Py<KvStoreBase>,
     chosen: Chosen,
@@ -184,14 +184,14 @@ impl KvStoreCopier {
     }
 }
 
-/// From which key on, and before which one; empty: there is no end.
+/// The first key of a range, and the first key after it; empty: no end.
 type Ends<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
-/// The store that has keys, what all of them begin with there, and from which to which they are.
+/// A store, a key prefix, the first key and the first key after the range.
 type Range<'py> = (Bound<'py, Store>, String, Vec<u8>, Vec<u8>);
 
 impl KvStoreBase {
-    /// What can be changed; nothing of Python's runs while it is held.
+    /// The attributes that users can change. No Python code runs while they are locked.
     fn chosen(&self) -> MutexGuard<'_, Chosen> {
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -211,7 +211,7 @@ impl KvStoreBase {
         Ok(self.place(py).whole(self.path(py).to_str(py)?, &key))
     }
 
-    /// The error of what cannot be done, as keys can only be read.
+    /// Raise an error if the location is read-only and `refused` is true.
     fn check(slf: &Bound<'_, Self>, refused: bool, what: &str) -> PyResult<()> {
         if refused && slf.get().place(slf.py()).read_only {
             return Err(PyErr::from_value(slf.call_method1("_unsupported", (what,))?));
@@ -219,7 +219,7 @@ impl KvStoreBase {
         Ok(())
     }
 
-    /// The key in the store, and the store that has it.
+    /// The key in the store, and the store.
     fn at<'py>(
         slf: &Bound<'py, Self>,
         key: &Bound<'py, PyAny>,
@@ -230,7 +230,7 @@ impl KvStoreBase {
         Ok((whole, store))
     }
 
-    /// The error of a read, once `_raise_conflict` is told of it.
+    /// The error of a read. The subclass handles a conflict first.
     fn failed(slf: &Bound<'_, Self>, error: PyErr) -> PyErr {
         let py = slf.py();
         if is_of(py, &error, Kind::Conflict) {
@@ -242,13 +242,13 @@ impl KvStoreBase {
         error
     }
 
-    /// A store with the same keys behind another path.
+    /// The same store with another path.
     fn behind<'py>(slf: &Bound<'py, Self>, path: Bound<'py, PyString>) -> PyResult<Bound<'py, Self>> {
         let transaction = slf.get()._transaction(slf.py());
         KvStoreBase::other(slf, Chosen { path: path.unbind(), transaction })
     }
 
-    /// The same with another path, in another transaction.
+    /// The same store with another path and transaction.
     fn other<'py>(slf: &Bound<'py, Self>, chosen: Chosen) -> PyResult<Bound<'py, Self>> {
         let (py, this) = (slf.py(), slf.get());
         let made = KvStoreBase {
@@ -259,7 +259,7 @@ impl KvStoreBase {
         new_like(slf, made)
     }
 
-    /// The future of what is done at once: its result, or the error.
+    /// A completed future with a result or an error.
     fn told<'py>(py: Python<'py>, done: PyResult<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         static FINISHED: OnceCell<Py<PyAny>> = OnceCell::new();
         static FAILED: OnceCell<Py<PyAny>> = OnceCell::new();
@@ -275,7 +275,7 @@ impl KvStoreBase {
         }
     }
 
-    /// Whether all is done at once, as keys are in memory and nothing is staged.
+    /// Whether operations complete at once: keys are in memory and no transaction stages changes.
     fn is_nonblocking(&self, py: Python<'_>) -> bool {
         let place = self.place(py);
         place.store.get().inner.is_nonblocking() && !place.read_only && self.chosen().transaction.is_none()
@@ -298,13 +298,14 @@ impl KvStoreBase {
         Ok(KvStoreBase { spec, place, chosen: Mutex::new(Chosen { path, transaction }) })
     }
 
-    // All of what is changed is seen, as it is held for a moment, and never while garbage is collected.
+    // All of what is changed is seen, as it is held for a moment, and never while garbage is
+    // collected.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.spec)?;
         self.chosen.try_lock().map_or(Ok(()), |chosen| visit.call(&chosen.transaction))
     }
 
-    /// What stands before each key.
+    /// The prefix of each key.
     #[getter(_path)]
     fn _path(&self, py: Python<'_>) -> Py<PyString> {
         self.path(py)
@@ -317,7 +318,7 @@ impl KvStoreBase {
         Ok(())
     }
 
-    /// What changes are staged in.
+    /// The transaction that stages changes.
     #[getter(_transaction)]
     fn _transaction(&self, py: Python<'_>) -> Option<Py<TransactionBase>> {
         self.chosen().transaction.as_ref().map(|transaction| transaction.clone_ref(py))
@@ -343,12 +344,12 @@ impl KvStoreBase {
         KvStoreBase::other(slf, chosen)
     }
 
-    /// Return this store, its changes staged in a transaction.
+    /// Return this store with a transaction that stages its changes.
     ///
     /// Raises
     /// ------
     /// ArgumentError
-    ///     If they are staged in one that is not committed.
+    ///     If its transaction is not committed.
     ///
     /// Examples
     /// --------
@@ -386,9 +387,8 @@ impl KvStoreBase {
         self.whole(key)
     }
 
-    /// The store that has a key; with a transaction, the one that stages.
-    ///
-    /// What was written in it to the chunk that has the key is staged there.
+    /// The store of a key; with a transaction the staging store. A staged write of an array to the
+    /// chunk of the key is staged there first.
     #[pyo3(signature = (key, writes = false))]
     fn _store<'py>(slf: &Bound<'py, Self>, key: &str, writes: bool) -> PyResult<Bound<'py, Store>> {
         let (py, this) = (slf.py(), slf.get());
@@ -407,8 +407,7 @@ impl KvStoreBase {
         }
     }
 
-    /// The same for keys behind the path, and which of its keys they are: what all of them begin with, from
-    /// which one on they are, and before which one.
+    /// The store of a key range below the path, and the prefix and bounds of the range in it.
     #[pyo3(signature = (ends, writes = false))]
     fn _range<'py>(slf: &Bound<'py, Self>, ends: Ends<'py>, writes: bool) -> PyResult<Range<'py>> {
         let (py, this) = (slf.py(), slf.get());
@@ -456,22 +455,22 @@ impl KvStoreBase {
         store.get().delete(slf.py(), &key)
     }
 
-    /// Read the value of a key; that it is absent is no error.
+    /// Read the value of a key; a missing key is no error.
     ///
     /// Parameters
     /// ----------
     /// key
-    ///     Behind the path.
+    ///     The key below the path.
     /// if_not_equal
-    ///     A generation: where the value still has it, it is not read, and the state of the
-    ///     result is "unspecified".
+    ///     A generation. If the value still has it, the value is not read, and the state of
+    ///     the result is "unspecified".
     /// staleness_bound
-    ///     Since when the value may have been remembered: nothing is, it is always read.
+    ///     Accepted and ignored: no value is cached, every read sends a request.
     /// batch
-    ///     What collects reads until it is submitted.
+    ///     The batch that collects reads until it is submitted.
     /// byte_range
-    ///     Which bytes: ``slice(5, 10)``, ``slice(5, None)``, ``slice(None, 10)`` or, the last
-    ///     ones, ``slice(-5, None)``.
+    ///     The byte range: ``slice(5, 10)``, ``slice(5, None)``, ``slice(None, 10)`` or, for
+    ///     the last bytes, ``slice(-5, None)``.
     ///
     /// Examples
     /// --------
@@ -508,13 +507,13 @@ impl KvStoreBase {
     /// Parameters
     /// ----------
     /// key
-    ///     Behind the path.
+    ///     The key below the path.
     /// value
-    ///     None removes the key.
+    ///     The new value; None deletes the key.
     /// if_equal
-    ///     A generation: where the value has another one, nothing is changed, and that of
-    ///     the result is empty. In a transaction it is what the value has to have when that is
-    ///     committed: else that fails, and changes nothing.
+    ///     A generation. If the value has another one, nothing changes, and the generation of
+    ///     the result is empty. In a transaction the value must have this generation at the
+    ///     commit: otherwise the commit fails and changes nothing.
     ///
     /// Examples
     /// --------
@@ -545,12 +544,12 @@ impl KvStoreBase {
         KvStoreBase::told(py, done.and_then(|stamp| Ok(Bound::new(py, stamp)?.into_any())))
     }
 
-    /// Remove all keys in a range.
+    /// Delete all keys in a range.
     ///
     /// Parameters
     /// ----------
     /// range
-    ///     Which ones.
+    ///     The range of keys.
     ///
     /// Examples
     /// --------
@@ -575,7 +574,7 @@ impl KvStoreBase {
         KvStoreBase::told(py, KvStoreBase::_delete(slf, ends).map(|()| py.None().into_bound(py)))
     }
 
-    /// The keys in a range, without the path and so many bytes behind it.
+    /// List the keys of a range without the path and without `strip` more bytes.
     fn _list_range<'py>(
         slf: &Bound<'py, Self>,
         ends: Ends<'py>,
@@ -585,7 +584,7 @@ impl KvStoreBase {
         store.get().list_range(slf.py(), &start, Some(&first), Some(&last), start.len().saturating_add(strip))
     }
 
-    /// Remove the keys in a range.
+    /// Delete the keys of a range.
     fn _delete<'py>(slf: &Bound<'py, Self>, ends: Ends<'py>) -> PyResult<()> {
         let (store, start, first, last) = KvStoreBase::_range(slf, ends, true)?;
         store.get().delete_range(slf.py(), &start, Some(&first), Some(&last))

@@ -1,4 +1,4 @@
-//! What the engine knows of transactions: how far they are, and the stores that stage their changes.
+//! `TransactionBase`: the state of a transaction, and the stores that stage its changes.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -22,9 +22,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(replace_transaction, module)?)
 }
 
-/// The transaction that takes the place of another; None stands for none.
-///
-/// That other one has to be committed: what is staged in it would be missed.
+/// The transaction that replaces another one; None stands for none. The other one must be
+/// committed: otherwise its staged changes would be missing.
 #[pyfunction]
 pub(crate) fn replace_transaction<'py>(
     old: Option<Py<TransactionBase>>,
@@ -55,16 +54,17 @@ struct Progress {
 
 /// Base of `Transaction`: how far it is, and the stores that stage its changes.
 ///
-/// Keys in memory are staged and committed here, as long as nothing else takes part and nobody waits for
-/// the end. Everything else holds `_lock` first, and then that is up to the subclass: its methods
-/// `commit_sync` and `abort` end it, `_end` does what is left of an end, and `_set_result` completes the future.
+/// Keys in memory are staged and committed here, as long as nothing else takes part and nobody
+/// waits for the end. Everything else holds `_lock` first, and then that is up to the subclass: its
+/// methods `commit_sync` and `abort` end it, `_end` does what is left of an end, and `_set_result`
+/// completes the future.
 #[pyclass(subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct TransactionBase {
     #[pyo3(get, name = "_atomic")]
     atomic: bool,
     #[pyo3(get, name = "_repeatable")]
     repeatable: bool,
-    /// By the stores that they stage changes of.
+    /// The staging stores, by the stores that they change.
     #[pyo3(get, name = "_stages")]
     stages: Py<PyDict>,
     lock: OnceCell<Py<PyAny>>,
@@ -72,12 +72,12 @@ pub(crate) struct TransactionBase {
 }
 
 impl TransactionBase {
-    /// How far it is; nothing of Python's runs while it is held.
+    /// The state. No Python code runs while it is locked.
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The store that stages changes of keys of `store`; None: the subclass has to say.
+    /// The store that stages changes of `store`; None: the subclass decides.
     pub(crate) fn stage<'py>(
         slf: &Bound<'py, Self>,
         store: &Bound<'py, Store>,
@@ -106,7 +106,7 @@ impl TransactionBase {
         Ok(if is_open() { Some(stage.cast_into()?) } else { None })
     }
 
-    /// Make the changes of stores, one after another. False: those of one are refused.
+    /// Commit staging stores, one after another. False: a store rejects its changes.
     fn commit_stages(&self, stages: &Bound<'_, PyList>) -> PyResult<bool> {
         for stage in stages {
             let staged = stage.cast::<StagedStore>()?.get();
@@ -148,7 +148,7 @@ impl TransactionBase {
         visit.call(&self.stages)
     }
 
-    /// What is held by who looks how far it is and has something take part, or ends it.
+    /// The lock for a check of the state and a change that depends on it.
     #[getter]
     fn _lock<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyAny>> {
         static CLASS: OnceCell<Py<PyType>> = OnceCell::new();
@@ -162,7 +162,7 @@ impl TransactionBase {
         self.progress().committed
     }
 
-    /// Have nothing more begin, as it is committed or aborted. False: it was not open.
+    /// Close the transaction as committed or aborted. False: it was not open.
     fn _close(&self, committed: bool) -> bool {
         let mut progress = self.progress();
         let open = progress.committed.is_none();
@@ -172,19 +172,19 @@ impl TransactionBase {
         open
     }
 
-    /// Whether what takes part is all that ever will.
+    /// Whether no more stores can take part.
     #[getter]
     fn _sealed(&self) -> bool {
         self.progress().sealed
     }
 
-    /// Whether it has come to its end.
+    /// Whether the commit or the abort is complete.
     #[getter]
     fn _ended(&self) -> bool {
         self.progress().ended
     }
 
-    /// Whether not only keys take part, or some are changed again in the end.
+    /// Whether arrays take part, or a commit changes keys again.
     #[getter]
     fn _mixed(&self) -> bool {
         self.progress().mixed
@@ -205,8 +205,8 @@ impl TransactionBase {
         self.progress().mixed = mixed;
     }
 
-    /// Make the changes, if they are only of keys in memory and nobody waits for the end. False: others have
-    /// to end it, or to tell what is wrong.
+    /// Commit if only keys in memory are staged and no thread waits for the end. False: the
+    /// subclass has to commit, or to report the error.
     fn _commit_in_memory(slf: &Bound<'_, Self>) -> PyResult<bool> {
         let (py, this) = (slf.py(), slf.get());
         let stages = this.stages.bind(py).values();
@@ -232,7 +232,7 @@ impl TransactionBase {
         slf
     }
 
-    /// Make the changes; with an error, give them up.
+    /// Commit; after an error abort.
     fn __exit__(
         slf: &Bound<'_, Self>,
         kind: &Bound<'_, PyAny>,

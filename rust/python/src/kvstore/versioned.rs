@@ -1,4 +1,4 @@
-//! Values with the generations that tell their states, as TensorStore's `KvStore` gives them.
+//! TensorStore's `ReadResult` and `TimestampedStorageGeneration`.
 
 use std::sync::Arc;
 
@@ -18,15 +18,16 @@ use crate::store::bytes_of;
 /// What Python keeps in an object, where there is anything.
 type Attributes<'py> = Option<Bound<'py, PyDict>>;
 
-/// What is pickle_parts of a stamp: the generation and the time, and what Python keeps in the object.
+/// What is pickled of a stamp: the generation and the time, and what Python keeps in the
+/// object.
 type Known<'py> = (Py<PyBytes>, f64, Attributes<'py>);
 
-/// Bytes, which text is in UTF-8; by default none.
+/// Bytes from a `bytes` object, a buffer or a UTF-8 string; empty by default.
 #[derive(Default)]
 pub(crate) struct Octets(Option<Py<PyBytes>>);
 
 impl Octets {
-    /// The bytes of a value; `what` says in the error what is no text and no bytes.
+    /// The bytes of a value; errors call the value `what`.
     pub(crate) fn of<'py>(given: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyBytes>> {
         let py = given.py();
         if let Ok(bytes) = given.cast_exact::<PyBytes>() {
@@ -75,14 +76,14 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Seconds {
     }
 }
 
-/// Which state a key was in, and when.
+/// The generation of a key at a time.
 ///
 /// Parameters
 /// ----------
 /// generation : str or bytes
-///     Equal ones mean equal values; empty: not known.
+///     Equal generations mean equal values; empty: unknown.
 /// time : float
-///     When that was so, in seconds since 1970.
+///     The time at which the key had it, in seconds since 1970.
 ///
 /// Examples
 /// --------
@@ -100,7 +101,7 @@ impl TimestampedStorageGeneration {
         TimestampedStorageGeneration { generation: PyBytes::new(py, generation).unbind(), time }
     }
 
-    /// One that says the same.
+    /// A copy.
     fn same(&self, py: Python<'_>) -> Self {
         TimestampedStorageGeneration { generation: self.generation(py), time: self.time }
     }
@@ -108,8 +109,8 @@ impl TimestampedStorageGeneration {
 
 #[pymethods]
 impl TimestampedStorageGeneration {
-    /// What is not known: `__init__` says what is, also for classes that derive from this one and are given
-    /// something else.
+    /// What is not known: `__init__` says what is, also for classes that derive from this one and
+    /// are given something else.
     #[new]
     #[pyo3(signature = (*_arguments, **_keywords), text_signature = "(generation='', time=...)")]
     fn new(py: Python<'_>, _arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Self {
@@ -122,7 +123,7 @@ impl TimestampedStorageGeneration {
         *slf.borrow_mut() = TimestampedStorageGeneration { generation, time: time.0 };
     }
 
-    /// Equal ones mean equal values; empty: not known.
+    /// Equal generations mean equal values; empty: unknown.
     ///
     /// Examples
     /// --------
@@ -138,7 +139,7 @@ impl TimestampedStorageGeneration {
         slf.borrow_mut().generation = generation.bytes(slf.py());
     }
 
-    /// When that was so, in seconds since 1970.
+    /// The time at which the key had it, in seconds since 1970.
     ///
     /// Examples
     /// --------
@@ -223,38 +224,38 @@ impl<'a, 'py> FromPyObject<'a, 'py> for State {
 /// The stamp of a result.
 pub(crate) enum Stamp {
     Made(Py<TimestampedStorageGeneration>),
-    /// Nobody asked for it yet; since when it is so.
+    /// Not yet computed; the time since which the value is known.
     Of(Basis, f64),
 }
 
-/// What a generation is made of.
+/// The source of a generation.
 #[derive(Clone)]
 pub(crate) enum Basis {
     Version(engine::Version),
     /// The value itself.
     Value,
-    /// All of a value of which a part, from some byte on, was read. It is not kept open: somebody may
-    /// have thousands of results.
+    /// The whole value, of which a part from an offset was read. The value is not kept open: a
+    /// program may hold thousands of results.
     PartOf(Arc<dyn engine::Store>, String, usize),
 }
 
-/// All of a value, if there is one.
+/// The whole value, if it exists.
 fn whole_of(store: &dyn engine::Store, key: &str) -> Result<Option<Vec<u8>>> {
     store.read(key, engine::ReadHint::Whole, |object| {
         object.map(|object| engine::read_all(&*object)).transpose()
     })
 }
 
-/// What reading a key gave.
+/// The result of a read.
 ///
 /// Parameters
 /// ----------
 /// state : {"unspecified", "missing", "value"}
-///     Whether there is a value. Unspecified: it is what the reader has already.
+///     Whether the key has a value. Unspecified: it equals the value that the reader has.
 /// value : str or bytes
 ///     The value.
 /// stamp : TimestampedStorageGeneration
-///     Which state that is.
+///     The generation of the value.
 ///
 /// Examples
 /// --------
@@ -269,7 +270,7 @@ pub(crate) struct ReadResult {
 }
 
 impl ReadResult {
-    /// A result; without a stamp nothing is known of the state.
+    /// A result; without a stamp its generation is unknown.
     fn of(
         py: Python<'_>,
         state: State,
@@ -284,7 +285,7 @@ impl ReadResult {
         Ok(ReadResult { state, value, stamp: Stamp::Made(stamp) })
     }
 
-    /// The stamp, made by now.
+    /// The stamp, which this computes if necessary.
     fn settle(slf: &Bound<'_, Self>) -> PyResult<Py<TimestampedStorageGeneration>> {
         let py = slf.py();
         let (basis, mut time, value) = {
@@ -319,14 +320,14 @@ impl ReadResult {
         Ok(made)
     }
 
-    /// One that says the same.
+    /// A copy.
     fn same(slf: &Bound<'_, Self>) -> PyResult<Self> {
         let stamp = Stamp::Made(ReadResult::settle(slf)?);
         let result = slf.borrow();
         Ok(ReadResult { state: result.state, value: result.value(slf.py()), stamp })
     }
 
-    /// What another one can be made of.
+    /// The pickled members.
     fn members(slf: &Bound<'_, Self>) -> PyResult<Members> {
         let stamp = ReadResult::settle(slf)?;
         let result = slf.borrow();
@@ -339,8 +340,8 @@ type Stated = (State, Py<PyBytes>, Py<TimestampedStorageGeneration>);
 
 #[pymethods]
 impl ReadResult {
-    /// What is not specified: `__init__` says what is, also for classes that derive from this one and are given
-    /// something else.
+    /// What is not specified: `__init__` says what is, also for classes that derive from this one
+    /// and are given something else.
     #[new]
     #[pyo3(signature = (*_arguments, **_keywords), text_signature = "(state='unspecified', value='', stamp=None)")]
     fn new(
@@ -401,7 +402,7 @@ impl ReadResult {
         Ok(())
     }
 
-    /// Which state that is.
+    /// The generation of the value.
     ///
     /// Examples
     /// --------

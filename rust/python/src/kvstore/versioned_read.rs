@@ -1,4 +1,4 @@
-//! Reading a key: what is found there, in which state it is, and what was not asked for.
+//! Conditional reads by generation.
 
 use std::sync::Arc;
 
@@ -13,33 +13,33 @@ use super::versioned::{Basis, ReadResult, Stamp, State, TimestampedStorageGenera
 use crate::runtime::error::to_py;
 use crate::store::Store;
 
-/// A value of at most so many bytes is read when a part of it is, if its store tells no version: that
-/// takes less than keeping it open for somebody who may ask which state it is in.
+/// The size up to which the read of a part reads the whole value, if its store has no versions.
+/// This costs less than keeping the value open for its generation.
 const SMALL: u64 = 1 << 16;
 
-/// What was found at a key.
+/// The result of a read.
 enum Found {
     Missing,
-    /// What the reader has already.
+    /// The reader has this generation.
     Known,
     Value(engine::LoadedValue, Option<engine::Version>),
-    /// A part of a value without a version, and all of it.
+    /// A part of a value without a version, and the whole value.
     Part(Vec<u8>, Vec<u8>),
-    /// A part of a value without a version, and where it begins.
+    /// A part of a value without a version, and its offset.
     PartOf(Vec<u8>, usize),
-    /// More than may be read now.
+    /// The value is larger than the limit.
     More(Box<dyn engine::ValueReader>),
 }
 
-/// What somebody wants to know of a value.
+/// A conditional read of a value or of a byte range.
 struct Wish {
     store: Arc<dyn engine::Store>,
     key: String,
-    /// When he asked: what is found was so since then, or is newer.
+    /// The time of the request: the result holds since then, or is newer.
     time: f64,
-    /// The generation that he has; empty: none.
+    /// The generation that the reader has; empty: none.
     known: Vec<u8>,
-    /// Which bytes; None: all.
+    /// The byte range; None: the whole value.
     span: Option<Span>,
 }
 
@@ -52,7 +52,7 @@ impl Wish {
         }
     }
 
-    /// What is to be told of a value, if that needs at most so many bytes of it.
+    /// The result for a value, if it needs at most `most` bytes of it.
     fn find(&self, object: Option<Box<dyn engine::ValueReader>>, most: u64) -> Result<Found> {
         let Some(object) = object else { return Ok(Found::Missing) };
         let size = object.size();
@@ -107,13 +107,13 @@ impl Wish {
     }
 }
 
-/// A value that was opened, and is not read yet.
+/// A value that is open and not yet read.
 #[pyclass(module = "tessarr._engine")]
 pub(crate) struct UnreadValue(Option<(Box<dyn engine::ValueReader>, Wish)>);
 
 #[pymethods]
 impl UnreadValue {
-    /// Read it, once.
+    /// Read the value, once.
     fn read(slf: &Bound<'_, Self>) -> PyResult<ReadOutcome> {
         let py = slf.py();
         let Some((object, wish)) = slf.borrow_mut().0.take() else {
@@ -125,14 +125,14 @@ impl UnreadValue {
     }
 }
 
-/// What asking for a value gives.
+/// The outcome of a read: the result, or an open value that is too large to read at once.
 #[derive(IntoPyObject)]
 pub(crate) enum ReadOutcome {
     Now(ReadResult),
     Later(UnreadValue),
 }
 
-/// Which bytes of a value of some size a span is.
+/// The byte range of a span in a value of a size.
 fn within((first, last): Span, size: u64) -> Result<(usize, usize)> {
     let most = i64::try_from(size).unwrap_or(i64::MAX);
     let begin = if first < 0 { most.saturating_add(first) } else { first };
@@ -146,7 +146,7 @@ fn within((first, last): Span, size: u64) -> Result<(usize, usize)> {
     Err(Error::new(Kind::Argument, what))
 }
 
-/// The value of a key of `store`, and which state it is in: see `Store.read_versioned`.
+/// Read a key of `store` with its generation, see `Store.read_versioned`.
 pub(crate) fn read(
     py: Python<'_>,
     store: &Store,

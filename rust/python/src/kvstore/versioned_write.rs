@@ -1,4 +1,4 @@
-//! Changing a key, if it is in the state that is expected.
+//! Conditional writes by generation.
 
 use pyo3::prelude::*;
 use tessarr_engine::store as engine;
@@ -9,7 +9,7 @@ use super::versioned::TimestampedStorageGeneration;
 use crate::runtime::error::to_py;
 use crate::store::{bytes_of, Store};
 
-/// Changes a key of `store` if it is in an expected state: see `Store.write_versioned`.
+/// Write a key of `store` if it has the expected generation, see `Store.write_versioned`.
 pub(crate) fn write(
     py: Python<'_>,
     store: &Store,
@@ -33,7 +33,7 @@ pub(crate) fn write(
     Ok(TimestampedStorageGeneration::of(py, &generation, now()))
 }
 
-/// Whether it was changed, and the version of the new value, where the store can tell.
+/// Whether the write happened, and the new version if the store has one.
 fn change(
     store: &dyn engine::Store,
     key: &str,

@@ -1,4 +1,4 @@
-//! The allocator: mimalloc, which keeps what is freed for whoever asks next, and here not more than so much.
+//! The allocator: mimalloc, with a limit on the free memory that it keeps.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_long;
@@ -7,25 +7,25 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use libmimalloc_sys::{mi_collect, mi_option_set_default, mi_option_t};
 use mimalloc::MiMalloc;
 
-/// Smaller blocks are not counted.
+/// The size from which the allocator counts blocks.
 const LARGE_BYTES: usize = 64 << 10;
 
-/// When so many bytes fewer are used than before, all that nobody has is handed back to the system.
+/// The drop in memory use after which all free memory returns to the system.
 const KEPT_BYTES: usize = 256 << 20;
 
-/// After so many milliseconds, by default 10, memory that nobody has is handed back where others ask for
-/// some. Chunks are larger than what mimalloc is made for, and what is done with a few takes longer.
+/// The delay in milliseconds after which free memory returns to the system; mimalloc's default is
+/// 10. Chunks are large, and reading a few takes longer than that.
 const DELAY_MS: c_long = 1000;
 
 /// Numbers of options in `mi_option_e`, which the crate has no names for.
 const ARENA_EAGER_COMMIT: mi_option_t = 4;
 const PURGE_DELAY: mi_option_t = 15;
 
-/// mimalloc; how much of it is used.
+/// mimalloc, with a count of the bytes in use.
 pub(crate) struct Allocator {
-    /// Bytes of large blocks that are somebody's.
+    /// Bytes of large blocks in use.
     used: AtomicUsize,
-    /// The most that there were since memory was handed back.
+    /// The maximum of `used` since memory last returned to the system.
     most: AtomicUsize,
 }
 
@@ -39,7 +39,8 @@ impl Allocator {
         // SAFETY: the options exist, and any thread may set them at any time.
         unsafe {
             mi_option_set_default(PURGE_DELAY, DELAY_MS);
-            // Else every thread takes huge pages for its first small blocks, which the kernel has to clear.
+            // Else every thread takes huge pages for its first small blocks, which the kernel has
+            // to clear.
             mi_option_set_default(ARENA_EAGER_COMMIT, 0);
         }
     }
@@ -66,7 +67,7 @@ impl Allocator {
         }
     }
 
-    /// A block that was asked for, and is null where there was none.
+    /// Count a new block, unless it is null.
     fn given(&self, block: *mut u8, bytes: usize) -> *mut u8 {
         if !block.is_null() {
             self.add(counted(bytes));
@@ -75,7 +76,7 @@ impl Allocator {
     }
 }
 
-/// What counts of the bytes of a block.
+/// The bytes of a block that count.
 fn counted(bytes: usize) -> usize {
     match bytes < LARGE_BYTES {
         true => 0,

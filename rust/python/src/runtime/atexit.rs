@@ -1,4 +1,4 @@
-//! The end of the program, which no thread of the engine should meet inside of Python.
+//! The exit of the interpreter, while threads of the engine call Python.
 
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,18 +8,19 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-/// How many threads are inside of Python, or wait for the GIL. No lock, which a fork might copy locked.
+/// The number of threads that run Python code or wait for the GIL. It is not a lock, which a fork
+/// could copy locked.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
 /// The process that has stores of Python; children of it by fork have none of its threads.
 static PROCESS: OnceLock<u32> = OnceLock::new();
 
-/// So long the end waits for threads that are inside: to let the GIL go, and have it again, takes far less. Who waits
-/// there for something else is not waited for.
+/// The time that the exit waits for threads that run Python code. To release the GIL and take it
+/// again takes far less; the exit does not wait for threads that wait for something else.
 const LONGEST: Duration = Duration::from_millis(200);
 
-/// Has the end of the program wait for threads that are inside of Python, so that short work can complete.
-/// The threads that are still inside stop where they next need the GIL, see [`StopAtExit`].
+/// Make the interpreter's exit wait for threads that run Python code, so that short calls complete.
+/// Threads that still run stop where they next need the GIL, see [`StopAtExit`].
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     if PROCESS.set(process::id()).is_err() {
         return Ok(());
@@ -48,7 +49,7 @@ impl Drop for Inside {
     }
 }
 
-/// What `work` gives, with the GIL; None: Python shuts down.
+/// Run `work` with the GIL; None: the interpreter shuts down.
 pub(crate) fn attached<R>(work: impl for<'py> FnOnce(Python<'py>) -> R) -> Option<R> {
     INSIDE.fetch_add(1, Ordering::Relaxed);
     let _inside = Inside;
@@ -80,12 +81,14 @@ mod stop {
         fn _pthread_cleanup_pop(buffer: *mut Buffer, execute: c_int);
     }
 
-    /// While it lives, `pthread_exit` stops the calling thread for ever instead of unwinding its stack.
+    /// While it lives, `pthread_exit` stops the calling thread for ever instead of unwinding its
+    /// stack.
     ///
-    /// Before Python 3.14, a finalizing interpreter calls `pthread_exit` in each thread that needs the GIL. glibc
-    /// unwinds the stack then, and aborts the process at the first Rust function. A cleanup handler runs before
-    /// glibc unwinds the frame that contains the handler's buffer. glibc compares addresses: a buffer
-    /// outside of the stack belongs to every frame, so its handler runs before all Rust functions.
+    /// Before Python 3.14, a finalizing interpreter calls `pthread_exit` in each thread that needs
+    /// the GIL. glibc unwinds the stack then, and aborts the process at the first Rust function. A
+    /// cleanup handler runs before glibc unwinds the frame that contains the handler's buffer.
+    /// glibc compares addresses: a buffer outside of the stack belongs to every frame, so its
+    /// handler runs before all Rust functions.
     pub(super) struct StopAtExit {
         buffer: Box<UnsafeCell<Buffer>>,
         /// The list of handlers belongs to the thread.
@@ -95,8 +98,8 @@ mod stop {
     impl StopAtExit {
         pub(super) fn new() -> StopAtExit {
             let buffer = Box::new(UnsafeCell::new(Buffer::uninit()));
-            // SAFETY: the buffer is large enough, and stays at its address until `drop` removes it from the
-            // thread's list, in the same thread and in reverse order.
+            // SAFETY: the buffer is large enough, and stays at its address until `drop` removes it
+            // from the thread's list, in the same thread and in reverse order.
             unsafe { _pthread_cleanup_push(buffer.get(), stop, std::ptr::null_mut()) };
             StopAtExit { buffer, _not_send: PhantomData }
         }

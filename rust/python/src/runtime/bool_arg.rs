@@ -1,4 +1,4 @@
-//! Booleans as arguments.
+//! Boolean arguments.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -10,8 +10,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(as_bool, module)?)
 }
 
-/// Whether something is true, if it may be taken for a boolean: None may, and numbers; texts and lists may
-/// not. `name` is what the error calls it.
+/// The truth value of None, a boolean, a number or a NumPy scalar. Strings and sequences raise a
+/// TypeError, which names the argument.
 #[pyfunction]
 pub(crate) fn as_bool(value: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
     if let Ok(value) = value.cast::<PyBool>() {

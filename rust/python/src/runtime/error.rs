@@ -1,4 +1,4 @@
-//! From the engine's errors to the classes of `tessarr.errors`.
+//! Conversion of the engine's errors to the classes of `tessarr.errors`.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -180,8 +180,9 @@ pub(crate) fn argument(py: Python<'_>, message: impl Into<String>) -> PyErr {
     to_py(py, Error::new(Kind::Argument, message))
 }
 
-/// The exception of a value that JSON must not have at its place: `NotJSONError`, which is a TypeError,
-/// if it is no JSON at all, `TooLargeError`, which is an OverflowError, if it has more than 64 bits.
+/// The exception of a value that JSON must not have at its place: `NotJSONError`, which is a
+/// TypeError, if it is no JSON at all, `TooLargeError`, which is an OverflowError, if it has more
+/// than 64 bits.
 pub(crate) fn refused(value: &Bound<'_, PyAny>, message: String) -> PyErr {
     let plain = value.is_none()
         || value.is_instance_of::<PyInt>()

@@ -1,4 +1,4 @@
-//! Waiting for what another thread of Python does.
+//! `Event`: a thread waits until another thread of Python sets it.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,13 +10,12 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Event>()
 }
 
-/// How often the main thread looks for signals.
+/// The interval in which the main thread checks for signals.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Keeps who waits until it is opened.
-///
-/// Who waits for a lock of Python is ended by Python where it shuts down, with all that calls of Rust have on the
-/// stack, which aborts the process. Here the thread stays, as all threads do that Python knows nothing of.
+/// A flag that threads wait for. At interpreter exit, Python ends a thread that waits for one of
+/// its locks, with the frames of Rust on the stack, and the process aborts. A thread that waits for
+/// an event stays blocked instead.
 #[pyclass(frozen, module = "tessarr._engine")]
 #[derive(Default)]
 pub(crate) struct Event {
@@ -31,13 +30,13 @@ impl Event {
         Event::default()
     }
 
-    /// Let go who waits, and who will.
+    /// Wake all threads that wait, now and later.
     fn open(&self) {
         *self.is_open.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.opened.notify_all();
     }
 
-    /// Wait until it is open. A signal handler that raises ends it early.
+    /// Wait until the event is open. An exception of a signal handler ends the wait.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         let look_every = is_main(py)?.then_some(LOOK_EVERY);
         while !py.detach(|| self.is_open_in(look_every)) {
@@ -48,7 +47,7 @@ impl Event {
 }
 
 impl Event {
-    /// Whether it is open, some time later at most; None: it will be.
+    /// Wait for at most `time`, without it for ever; return whether the event is open.
     fn is_open_in(&self, time: Option<Duration>) -> bool {
         let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         let is_closed = |is_open: &mut bool| !*is_open;
@@ -62,7 +61,7 @@ impl Event {
     }
 }
 
-/// Whether the thread is the one that handles signals.
+/// Whether this is the thread that handles signals.
 fn is_main(py: Python<'_>) -> PyResult<bool> {
     let threading = py.import(intern!(py, "threading"))?;
     let main = threading.call_method0(intern!(py, "main_thread"))?.getattr(intern!(py, "ident"))?;

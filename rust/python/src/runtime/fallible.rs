@@ -1,4 +1,4 @@
-//! Objects and memory of Python for errors: without memory they raise `MemoryError`, where PyO3's constructors panic.
+//! Python objects and memory whose allocation raises `MemoryError` instead of a panic.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -19,8 +19,9 @@ pub(crate) fn dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// A tuple of one item.
 pub(crate) fn single<'py>(item: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
     let py = item.py();
-    // SAFETY: the function returns a new tuple, or null with an exception set. `PyTuple_SetItem` takes over the
-    // reference to the item, and fills the only place of a tuple that has no other owner.
+    // SAFETY: the function returns a new tuple, or null with an exception set. `PyTuple_SetItem`
+    // takes over the reference to the item, and fills the only place of a tuple that has no other
+    // owner.
     unsafe {
         let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(1))?;
         match ffi::PyTuple_SetItem(tuple.as_ptr(), 0, item.into_ptr()) {
@@ -30,10 +31,12 @@ pub(crate) fn single<'py>(item: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTupl
     }
 }
 
-/// More than Python needs to complete a future or to make an exception: its allocator asks for 1 MiB at once.
+/// More than Python needs to complete a future or to make an exception: its allocator asks for 1
+/// MiB at once.
 const RESERVE_BYTES: usize = 2 << 20;
 
-/// Memory that is free again after objects have used up the rest. Nothing touches it, so it takes addresses alone.
+/// Memory that is free again after objects have used up the rest. Nothing touches it, so it takes
+/// addresses alone.
 pub(crate) struct Reserve<'py>(*mut c_void, PhantomData<Python<'py>>);
 
 impl<'py> Reserve<'py> {

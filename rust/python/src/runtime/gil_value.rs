@@ -1,7 +1,7 @@
-//! Python's objects on threads that do not hold the GIL.
+//! `GilValue`: a Python object that a thread without the GIL may drop.
 
-/// Something of Python's that is let go with the GIL held. PyO3 would queue what is
-/// dropped without it behind a mutex, which a fork at that moment copies locked.
+/// A Python object that is dropped with the GIL held. PyO3 would queue an object that is dropped
+/// without it behind a mutex, which a fork at that moment copies locked.
 pub(crate) struct GilValue<T>(Option<T>);
 
 impl<T> GilValue<T> {

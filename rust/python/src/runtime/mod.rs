@@ -1,4 +1,4 @@
-//! What every part of the binding needs of Python's runtime: the GIL, errors, memory and classes.
+//! Access to Python's runtime: the GIL, errors, memory and classes.
 
 pub(crate) mod allocator;
 pub(crate) mod atexit;

@@ -1,4 +1,4 @@
-//! What is had from Python once.
+//! `OnceCell`: a value that is computed once, with the GIL held and safe across forks.
 
 use std::convert::Infallible;
 use std::sync::OnceLock;
@@ -6,10 +6,10 @@ use std::sync::OnceLock;
 use pyo3::prelude::*;
 use pyo3::PyTypeCheck;
 
-/// What is made once, with the GIL held; of what several threads make at the same time one stays.
-///
-/// `PyOnceLock` has all others wait for who makes it, who lets the GIL go meanwhile: in a child that is forked
-/// then, that thread does not exist, and whoever needs the value waits for ever.
+/// A value that is computed once, with the GIL held. If several threads compute it at the same
+/// time, one result stays. `PyOnceLock` makes the other threads wait for the first one, which may
+/// release the GIL. In a child that is forked then, that thread does not exist, and the wait would
+/// never end.
 pub(crate) struct OnceCell<T>(OnceLock<T>);
 
 impl<T> OnceCell<T> {
@@ -43,14 +43,14 @@ impl<T> OnceCell<T> {
 }
 
 impl<T: PyTypeCheck> OnceCell<Py<T>> {
-    /// What a module has by this name.
+    /// The attribute of a module.
     pub(crate) fn import<'py>(&self, py: Python<'py>, module: &str, name: &str) -> PyResult<&Bound<'py, T>> {
         let found = || Ok::<_, PyErr>(py.import(module)?.getattr(name)?.cast_into()?.unbind());
         self.get_or_try_init(py, found).map(|found| found.bind(py))
     }
 }
 
-/// As the macro of PyO3: a string of Python that is made once.
+/// An interned Python string, like PyO3's macro of this name.
 macro_rules! intern {
     ($py:expr, $text:expr) => {{
         static TEXT: $crate::runtime::once_cell::OnceCell<pyo3::Py<pyo3::types::PyString>> =

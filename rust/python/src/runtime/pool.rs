@@ -1,12 +1,12 @@
-//! How many threads work.
+//! The number of worker threads.
 
 use pyo3::prelude::*;
 use tessarr_engine::pool;
 
 use crate::runtime::error::argument;
 
-/// Let at most `n` threads work, in all operations of this process together; None: as many as there
-/// are processors for this process, as its affinity and the CPU quota of its control group say.
+/// Limit the worker threads of this process to `n`; None: as many as the process has processors by
+/// its affinity and the CPU quota of its control group.
 #[pyfunction]
 #[pyo3(signature = (n))]
 fn set_threads(py: Python<'_>, n: Option<usize>) -> PyResult<()> {
@@ -17,7 +17,7 @@ fn set_threads(py: Python<'_>, n: Option<usize>) -> PyResult<()> {
     Ok(())
 }
 
-/// How many threads may work.
+/// The limit on worker threads.
 #[pyfunction]
 fn threads() -> usize {
     pool::threads()

@@ -1,11 +1,11 @@
-//! What users gave, as messages show it.
+//! Bounded, safe representations of Python objects for messages.
 
 use crate::runtime::once_cell::intern;
 use crate::runtime::once_cell::OnceCell;
 use pyo3::prelude::*;
 
-/// A value in few words, whatever it is, as `tessarr._safe_repr` has it: `repr` is not made for messages, and may
-/// raise in place of the error that was to be told.
+/// The representation of a value as `tessarr._safe_repr` gives it. `repr` may be long, or raise an
+/// exception in place of the error to report.
 pub(crate) fn safe_repr(value: &Bound<'_, PyAny>) -> String {
     static MODULE: OnceCell<Py<PyModule>> = OnceCell::new();
     let py = value.py();

@@ -1,4 +1,4 @@
-//! Objects of classes that Python derives from those of the engine.
+//! Instances of Python classes that derive from the binding's classes.
 
 use crate::runtime::once_cell::intern;
 use crate::runtime::once_cell::OnceCell;
@@ -11,8 +11,8 @@ use pyo3::PyClass;
 
 use crate::runtime::safe_repr::safe_repr;
 
-/// An object of a class that is `T` or derives from it, without its constructors: to call these takes longer
-/// than what is done with a small object. PyO3 has no other way to it than that of its own macros.
+/// A new instance of a class that is `T` or derives from it, without a call of its constructors:
+/// these take longer than operations on small objects. PyO3 offers this to its own macros only.
 pub(crate) fn new_instance<'py, T: PyClass>(
     class: &Bound<'py, PyType>,
     value: impl Into<PyClassInitializer<T>>,
@@ -26,7 +26,7 @@ pub(crate) fn new_instance<'py, T: PyClass>(
     unsafe { allocate_instance(py, class.as_type_ptr(), value) }
 }
 
-/// An object of the class of another one, in the same way.
+/// A new instance of the class of another object.
 pub(crate) fn new_like<'py, T: PyClass>(
     other: &Bound<'py, T>,
     value: impl Into<PyClassInitializer<T>>,
@@ -35,23 +35,23 @@ pub(crate) fn new_like<'py, T: PyClass>(
     unsafe { allocate_instance(other.py(), other.as_any().get_type_ptr(), value) }
 }
 
-/// How an object is pickle_parts: what makes one of its class, without `__init__`, and its state.
+/// How an object is pickled: what makes one of its class, without `__init__`, and its state.
 pub(crate) type PickleParts<'py, S> = (Bound<'py, PyAny>, (Bound<'py, PyType>,), S);
 
-/// The same of an object with a state, which its `__setstate__` is given.
+/// The pickled form of an object with a state for its `__setstate__`.
 pub(crate) fn pickle_parts<'py, T, S>(object: &Bound<'py, T>, state: S) -> PyResult<PickleParts<'py, S>> {
     static NEW: OnceCell<Py<PyAny>> = OnceCell::new();
     let new = NEW.import(object.py(), "copyreg", "__newobj__")?;
     Ok((new.clone(), (object.as_any().get_type(),), state))
 }
 
-/// What Python keeps in an object: where its class derives from one of the engine's, there may be something.
+/// The `__dict__` of an object, if its class has one.
 pub(crate) fn attributes<'py, T>(object: &Bound<'py, T>) -> PyResult<Option<Bound<'py, PyDict>>> {
     let found = object.as_any().getattr_opt(intern!(object.py(), "__dict__"))?;
     Ok(found.map(Bound::cast_into).transpose()?)
 }
 
-/// Keep in an object what [`attributes`] told of another one.
+/// Update the `__dict__` of an object.
 pub(crate) fn set_attributes<T>(object: &Bound<'_, T>, kept: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     match (attributes(object)?, kept) {
         (Some(own), Some(kept)) => own.update(kept.as_mapping()),
@@ -59,8 +59,7 @@ pub(crate) fn set_attributes<T>(object: &Bound<'_, T>, kept: Option<&Bound<'_, P
     }
 }
 
-/// An object of the class of another one, with what Python keeps in that: a copy, and a deep one where there is
-/// a memo of what was copied.
+/// A copy of an object with a new value and the same `__dict__`; with a memo, a deep copy.
 pub(crate) fn copy_instance<'py, T: PyClass>(
     other: &Bound<'py, T>,
     value: impl Into<PyClassInitializer<T>>,

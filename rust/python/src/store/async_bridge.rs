@@ -1,4 +1,4 @@
-//! Values that a store of Python is asked for, which tells each when it has it: nobody waits for it.
+//! Non-blocking reads from stores written in Python, which complete each request.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,11 +12,11 @@ use super::foreign::{Opening, PyForeign};
 use crate::runtime::error::foreign;
 
 thread_local! {
-    /// The store of Python that tells the thread something, and is then given what it is asked for next.
+    /// The store that completes a request in this thread; it receives the next requests afterwards.
     static TELLS: Cell<*const PyForeign> = const { Cell::new(std::ptr::null()) };
 }
 
-/// Asks a store of Python.
+/// Non-blocking reads from a store written in Python.
 pub(crate) struct PyAsk(pub(crate) Arc<PyForeign>);
 
 impl AsyncGet for PyAsk {
@@ -27,7 +27,7 @@ impl AsyncGet for PyAsk {
     }
 }
 
-/// Gives values to the server of a store of Python.
+/// Non-blocking writes to the server of a store written in Python.
 pub(crate) struct PyPut(pub(crate) Arc<PyForeign>);
 
 impl AsyncPut for PyPut {
@@ -36,7 +36,7 @@ impl AsyncPut for PyPut {
     }
 }
 
-/// Have Python open a value.
+/// Queue a request for Python to open a value.
 pub(crate) fn ask(store: &Arc<PyForeign>, key: String, want: ReadHint, told: Completion) {
     let opening = store.opening(want);
     let asked = Asked { store: store.clone(), key, opening, told: Mutex::new(Some(told)) };
@@ -52,7 +52,7 @@ pub(crate) fn ask(store: &Arc<PyForeign>, key: String, want: ReadHint, told: Com
     }
 }
 
-/// Gives a store of Python what it is asked for.
+/// A function that takes the queued requests.
 #[pyclass(frozen, module = "tessarr._engine")]
 struct Taker {
     store: Arc<PyForeign>,
@@ -60,13 +60,13 @@ struct Taker {
 
 #[pymethods]
 impl Taker {
-    /// All that was asked for since the last time.
+    /// Take all queued requests.
     fn __call__(&self) -> Vec<Asked> {
         self.store.wanted()
     }
 }
 
-/// A value that a store of Python is asked for.
+/// A request to open a value, which the store completes.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct Asked {
     store: Arc<PyForeign>,
@@ -92,7 +92,7 @@ impl Asked {
         }
     }
 
-    /// Tell what was opened; give what is asked for next, which nobody else takes.
+    /// Complete the request; return the next requests, which no other thread takes.
     fn told_by_store(&self, opened: OpenResult) -> Vec<Asked> {
         let before = TELLS.replace(Arc::as_ptr(&self.store));
         let told = || {
@@ -107,25 +107,26 @@ impl Asked {
 
 #[pymethods]
 impl Asked {
-    /// The method that would open it.
+    /// The method of the store that would open the value.
     #[getter]
     fn method(&self) -> &'static str {
         self.opening.method
     }
 
-    /// Where the bytes begin that are read at once, where the method is told.
+    /// The offset of the bytes to read at once, for methods that take one.
     #[getter]
     fn offset(&self) -> Option<u64> {
         self.opening.from
     }
 
-    /// How many bytes are read at once; None: all, or as many as the store likes.
+    /// The number of bytes to read at once; None: all, or the store's choice.
     #[getter]
     fn count(&self) -> Option<u64> {
         self.opening.count
     }
 
-    /// Tell what was opened; None: it is absent. Gives what is asked for next.
+    /// Complete the request with an open value, or None for a missing key. Returns the next
+    /// requests.
     fn complete(&self, value: &Bound<'_, PyAny>) -> Vec<Asked> {
         let open = || {
             let opened = self.store.opened(&self.key, value, &self.opening);
@@ -134,7 +135,7 @@ impl Asked {
         self.told_by_store(guarded(open))
     }
 
-    /// Tell why it could not be opened. Gives what is asked for next.
+    /// Fail the request with an exception. Returns the next requests.
     fn fail(&self, error: Bound<'_, PyAny>) -> Vec<Asked> {
         let py = error.py();
         self.told_by_store(Err(foreign(py, PyErr::from_value(error))))

@@ -1,4 +1,4 @@
-//! Counts of what stores are asked.
+//! `CountingStore`: request counts of a store.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(count_local_requests, module)?)
 }
 
-/// Passes everything on to another store and counts it.
+/// A wrapper that counts requests.
 #[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct CountingStore {
     counting: Arc<engine::CountingStore>,
@@ -29,7 +29,7 @@ impl CountingStore {
         initializer(CountingStore { counting: counting.clone(), store }, counting)
     }
 
-    /// The store that does the work.
+    /// The wrapped store.
     #[getter]
     fn store(&self, py: Python<'_>) -> Py<Store> {
         self.store.clone_ref(py)
@@ -44,8 +44,8 @@ impl CountingStore {
         format!("CountingStore(opens={}, updates={}, lists={})", counts.opens, counts.updates, counts.lists)
     }
 
-    /// How often what was asked: opens, reads, read_bytes, updates, looks (opens in order to
-    /// change what is there) and look_reads, written_bytes, holds, lists, delete_prefixes.
+    /// The numbers of requests: opens, reads, read_bytes, updates, looks (opens in order to change
+    /// a value) and look_reads, written_bytes, holds, lists, delete_prefixes.
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         told(py, self.counting.counts())
     }
@@ -67,7 +67,7 @@ fn told(py: Python<'_>, counts: engine::Counts) -> PyResult<Bound<'_, PyDict>> {
     fields.into_py_dict(py)
 }
 
-/// How often what was asked of all stores in folders of this process, as of a `CountingStore`.
+/// The numbers of requests of all local stores of this process, as in `CountingStore.counts`.
 #[pyfunction]
 fn count_local_requests(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     told(py, engine::local_counts())

@@ -1,4 +1,4 @@
-//! Calls a store that is written in Python.
+//! Calls of a store that is written in Python.
 
 use std::any::Any;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -41,7 +41,7 @@ pub(super) struct PyForeign {
     deletes_atomically: bool,
     has_hold: bool,
     has_answer: bool,
-    /// What is asked for, until it is taken.
+    /// Requests that Python has not taken.
     pub(super) asked: Mailbox<Asked>,
     concurrency: usize,
     /// Where the engine finds the values itself.
@@ -59,19 +59,19 @@ impl std::fmt::Debug for PyForeign {
 /// How a value is opened.
 pub(super) struct Opening {
     pub(super) method: &'static str,
-    /// Where the bytes begin that are read at once, where the method is told.
+    /// The offset of the bytes to read at once, for methods that take one.
     pub(super) from: Option<u64>,
-    /// How many these are; None: all.
+    /// The number of bytes; None: all.
     pub(super) count: Option<u64>,
-    /// Values of at most so many bytes are then read whole.
+    /// The size up to which opening reads the whole value.
     pub(super) whole: u64,
 }
 
-/// Counts the stores that do not say what they are.
+/// Numbers stores without an identity.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 impl PyForeign {
-    /// Finds out what `object` offers; also whether it can be changed at all.
+    /// Find the methods of `object`, and whether it accepts changes.
     pub(super) fn new(object: &Bound<'_, PyAny>, read_only: bool) -> PyResult<(Self, bool)> {
         let py = object.py();
         crate::runtime::atexit::prepare(py)?;
@@ -128,7 +128,7 @@ impl PyForeign {
         Ok((foreign, changeable))
     }
 
-    /// What is asked for since it was last taken, and is still wanted.
+    /// Take the queued requests that are still needed.
     pub(super) fn wanted(&self) -> Vec<Asked> {
         self.asked.take().into_iter().filter(Asked::is_active).collect()
     }
@@ -142,19 +142,19 @@ impl PyForeign {
         self.mapping
     }
 
-    /// What tells the state of an opened value from others, where the store says so.
+    /// The version of an open value, if the store has one.
     fn version(&self, value: &Bound<'_, PyAny>, key: &str) -> PyResult<Option<Version>> {
         let found = value.getattr_opt(intern!(value.py(), "version"))?;
         found.map_or(Ok(None), |tag| self.tagged(&tag, key))
     }
 
-    /// What tells it from most others, where that is not sure enough to be a version.
+    /// The state of an open value: a weaker version, which may miss changes.
     fn state(&self, value: &Bound<'_, PyAny>, key: &str) -> PyResult<Option<Version>> {
         let found = value.getattr_opt(intern!(value.py(), "state"))?;
         found.map_or(Ok(None), |tag| self.tagged(&tag, key))
     }
 
-    /// `told`: its version and state.
+    /// A whole value with its version and state.
     fn whole(
         &self,
         value: &Bound<'_, PyAny>,
@@ -176,7 +176,7 @@ impl PyForeign {
         }
     }
 
-    /// The version that a store calls by a name; None, True and False are no names.
+    /// The version of a tag; None, True and False are no tags.
     fn tagged(&self, tag: &Bound<'_, PyAny>, key: &str) -> PyResult<Option<Version>> {
         if tag.is_none() || tag.is_instance_of::<PyBool>() {
             return Ok(None);
@@ -188,7 +188,7 @@ impl PyForeign {
         Version::foreign(self.number, key, tag)
     }
 
-    /// How a value is opened whose method is not `get`.
+    /// The method and the arguments that open a value.
     pub(super) fn opening(&self, want: ReadHint) -> Opening {
         let (method, from, count, whole) = match want {
             ReadHint::Prefix(most) if self.has_open_head => ("open_head", None, most.checked_add(1), most),
@@ -335,7 +335,8 @@ impl Foreign for PyForeign {
         let mut refused = ReplaceOutcome::Conflict;
         if let (Some(before), Some(data), true) = (before, data, self.has_replace_version) {
             match self.stored_there(key, data, before)? {
-                Some(ReplaceOutcome::Ambiguous) => refused = ReplaceOutcome::Ambiguous, // Python asks again, who may be refused then
+                // Python repeats the write, which the store may then reject.
+                Some(ReplaceOutcome::Ambiguous) => refused = ReplaceOutcome::Ambiguous,
                 Some(done) => return Ok(done),
                 None => {}
             }
@@ -407,8 +408,8 @@ impl Foreign for PyForeign {
                 true => object.clone(),
                 false => object.call_method1(intern!(py, "list"), (prefix,))?,
             };
-            // By one call: other threads change no dictionary meanwhile. Of the keys alone: to count them a mapping
-            // may have to list them, too.
+            // By one call: other threads change no dictionary meanwhile. Of the keys alone: to
+            // count them a mapping may have to list them, too.
             let keys = py.get_type::<PyList>().call1((keys.try_iter()?,))?.cast_into::<PyList>()?;
             // A mapping may hold what is no key, of any type: that is not ours.
             let texts = keys.iter().filter_map(|key| key.extract::<String>().ok());
@@ -495,7 +496,7 @@ impl Foreign for PyForeign {
     }
 }
 
-/// The error of a store that gave `piece` where `count` bytes were asked for.
+/// The error for a response of a wrong length.
 pub(super) fn wrong_count(piece: &[u8], offset: u64, count: u64) -> Error {
     Error::size(format!("the store gave {} bytes at offset {offset}, not {count}", piece.len()))
 }
@@ -527,7 +528,8 @@ impl Drop for Entered {
     }
 }
 
-/// To copy fewer bytes takes less time than to let Python's object go later, for which a thread waits for the GIL.
+/// To copy fewer bytes takes less time than to let Python's object go later, for which a thread
+/// waits for the GIL.
 const COPIED_BYTES: usize = 64 << 10;
 
 /// Bytes that Python gave.

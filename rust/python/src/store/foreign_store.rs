@@ -1,4 +1,4 @@
-//! Stores that are written in Python.
+//! `ForeignStore`: a store that a Python object implements.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Values of web servers, which the engine asks for itself where a store of Python says where they are.
+//! `HttpSite`: HTTP requests that the engine sends for a store written in Python.
 
 use std::fmt::Write;
 use std::sync::mpsc::{channel, Sender};
@@ -18,27 +18,28 @@ use super::async_bridge::ask;
 use super::foreign::{wrong_count, Bytes, Opening, PyForeign, Whole};
 use crate::runtime::error::foreign;
 
-/// Where the values of a store are, as soon as its Python knows.
+/// The web server of a store written in Python, once the store knows it.
 #[pyclass(frozen, module = "tessarr._engine")]
 #[derive(Default)]
 pub(crate) struct HttpSite(SwapCell<Place>);
 
-/// Where values are.
+/// The base URL of values and the client for it.
 pub(crate) struct Place {
     web: Arc<HttpClient>,
     root: String,
     query: String,
-    /// The signs of keys, beside letters and digits, that are not encoded.
+    /// The characters of keys, beside letters and digits, that need no encoding.
     plain: String,
-    /// How many bytes values have at most that are stored there, too.
+    /// The maximum size of values that the engine writes.
     stores: usize,
-    /// Nobody else lists by Python's file system, which has to be told what is stored otherwise.
+    /// Whether Python's file system serves no one else; otherwise the engine reports its writes to
+    /// it.
     private: bool,
-    /// What was told may have changed then.
+    /// The time at which the location expires.
     until: Option<Instant>,
 }
 
-/// Names of keys, the keys themselves, a token and a region, with which requests are signed.
+/// The key ID, the secret key, a session token and the region that sign requests.
 type Keys = (String, String, Option<String>, String);
 
 #[pymethods]
@@ -48,7 +49,8 @@ impl HttpSite {
         HttpSite::default()
     }
 
-    /// Say where values are, as `tessarr.store.object.http.Place` does. False: the engine cannot ask there.
+    /// Set the location, as `tessarr.store.object` describes it. False: the engine cannot send such
+    /// requests.
     #[allow(clippy::too_many_arguments)] // those of a tuple
     fn set_location(
         &self,
@@ -82,25 +84,25 @@ impl HttpSite {
         is_placed
     }
 
-    /// Values are asked for by Python, until they are placed again.
+    /// Let Python send the requests until the location is set again.
     fn clear(&self) {
         self.0.set(None);
     }
 
-    /// Whether values are asked for by the engine.
+    /// Whether the engine sends the requests.
     fn is_active(&self) -> bool {
         self.get().is_some()
     }
 }
 
 impl HttpSite {
-    /// None: only Python knows how to ask for values.
+    /// The site of a store; None: only Python can send its requests.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Py<HttpSite>>> {
         let told = object.getattr_opt(intern!(object.py(), "_http_site"))?;
         Ok(told.and_then(|told| told.cast_into::<HttpSite>().ok()).map(Bound::unbind))
     }
 
-    /// Where values are now.
+    /// The location, unless it has expired.
     pub(crate) fn get(&self) -> Option<Arc<Place>> {
         let place = self.0.get()?;
         place.until.is_none_or(|until| Instant::now() < until).then_some(place)
@@ -108,7 +110,7 @@ impl HttpSite {
 }
 
 impl Place {
-    /// Ask for a range of a value, as the header says it, or for all, and wait.
+    /// Read a value, or the byte range of a header, and wait for the response.
     fn asked(&self, key: &str, range: Option<&str>) -> Result<GetOutcome> {
         let url = self.url(key);
         let waits = Arc::new(());
@@ -123,7 +125,7 @@ impl Place {
         Ok(answer?.unwrap_or(GetOutcome::Unusable))
     }
 
-    /// Store a value, and wait.
+    /// Write a value and wait for the response.
     fn stored(&self, key: &str, data: &[u8], before: PutPrecondition) -> Result<PutOutcome> {
         let (url, data) = (self.url(key), Arc::new(data.to_vec()));
         let done = waited(|told| {
@@ -151,7 +153,7 @@ impl Place {
     }
 }
 
-/// What is told of what is asked for; None: nothing.
+/// Wait for the response of a request; None: it has none.
 fn waited<T>(ask: impl FnOnce(Sender<T>)) -> Result<Option<T>> {
     let (told, answers) = channel();
     ask(told);
@@ -161,12 +163,13 @@ fn waited<T>(ask: impl FnOnce(Sender<T>)) -> Result<Option<T>> {
     })
 }
 
-/// Whether this thread is one of the engine's, on which no file system runs.
+/// Whether this is a thread of the engine, where no file system runs.
 pub(crate) fn is_ours() -> bool {
     std::thread::current().name().is_some_and(|name| name.starts_with("tessarr-"))
 }
 
-/// The header that asks for what is read at once, and, of a file of so many bytes, where that begins and ends.
+/// The range header of an opening, and the bytes that its response must contain for a value of a
+/// size.
 fn wanted(opening: &Opening) -> (Option<String>, impl Fn(u64) -> (u64, u64)) {
     let (method, count) = (opening.method, opening.count);
     let first = opening.from.unwrap_or(0);
@@ -185,16 +188,16 @@ fn wanted(opening: &Opening) -> (Option<String>, impl Fn(u64) -> (u64, u64)) {
     (range, known)
 }
 
-/// As many bytes a value is opened by.
+/// The number of bytes that opening a value reads.
 const FIRST_BYTES: u64 = 1 << 16;
 
 impl PyForeign {
-    /// Where its values are, if the engine is to ask for them now.
+    /// The location, if the engine may send a request now.
     fn place(&self) -> Option<Arc<Place>> {
         self.site.as_ref()?.get().get().filter(|place| place.web.try_admit())
     }
 
-    /// Have a server asked for a value, where it is known how; gives back what only Python can be asked for.
+    /// Send a request for a value. Returns the request if only Python can send it.
     pub(crate) fn ask_there(
         self: &Arc<Self>,
         key: String,
@@ -214,7 +217,7 @@ impl PyForeign {
         None
     }
 
-    /// Open a value; None: Python is to be asked.
+    /// Open a value; None: Python has to open it.
     pub(crate) fn opened_there(self: &Arc<Self>, key: &str, want: ReadHint) -> Result<Option<OpenResult>> {
         let Some(place) = self.place() else { return Ok(None) };
         self.check_may_block()?;
@@ -222,7 +225,7 @@ impl PyForeign {
         Ok(self.answered(answer, key, want))
     }
 
-    /// What an answer says; None: Python is to be asked.
+    /// The result of a response; None: Python has to repeat the request.
     fn answered(self: &Arc<Self>, answer: GetOutcome, key: &str, want: ReadHint) -> Option<OpenResult> {
         let piece = match answer {
             GetOutcome::ResponseBody(piece) => piece,
@@ -253,12 +256,13 @@ impl PyForeign {
         })))
     }
 
-    /// Where a value of so many bytes is stored, if the engine is to do it.
+    /// The location for a write of a value of a size, if the engine may send it.
     fn place_of(&self, bytes: usize) -> Option<Arc<Place>> {
         self.place().filter(|place| (1..=place.stores).contains(&bytes))
     }
 
-    /// Store a value, if it is as expected; None, or lost: Python is to do it.
+    /// Write a value if its precondition holds. None, or an ambiguous outcome: Python has to repeat
+    /// the write.
     pub(crate) fn stored_there(
         &self,
         key: &str,
@@ -270,13 +274,13 @@ impl PyForeign {
         self.became(&place, key, place.stored(key, data, before)?)
     }
 
-    /// Whether the engine stores values now.
+    /// Whether the engine sends writes.
     pub(crate) fn stores_there(&self) -> bool {
         let place = self.site.as_ref().and_then(|site| site.get().get());
         place.is_some_and(|place| place.stores > 0 && place.web.is_available())
     }
 
-    /// Have a value stored; nobody waits for it.
+    /// Start a write without waiting for its response.
     pub(crate) fn put_there(
         self: &Arc<Self>,
         key: &str,
@@ -297,7 +301,7 @@ impl PyForeign {
         });
     }
 
-    /// What became of a value that was to be stored; None, or lost: Python is to do it.
+    /// The outcome of a write. None, or an ambiguous outcome: Python has to repeat it.
     fn became(&self, place: &Place, key: &str, done: PutOutcome) -> Result<Option<ReplaceOutcome>> {
         Ok(match done {
             PutOutcome::Done(tag) => {
@@ -338,7 +342,7 @@ impl PyForeign {
         self.failed(|object| object.call_method1(intern!(object.py(), "_timeout_error"), (key,)))
     }
 
-    /// The exception that Python would raise; None: it is to be asked.
+    /// The exception that Python raises for a response; None: Python has to repeat the request.
     fn failed(
         &self,
         raised: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
@@ -353,7 +357,7 @@ impl PyForeign {
     }
 }
 
-/// A value of a server, of which a part is known.
+/// An open value on a server, with the bytes that are known.
 struct Far {
     store: Arc<PyForeign>,
     key: String,
@@ -368,7 +372,7 @@ impl Far {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Ask for bytes; false: Python is to be asked.
+    /// Read bytes from the server; false: Python has to read them.
     fn ask(&self, offset: u64, out: &mut [u8]) -> Result<bool> {
         let Some(place) = self.store.place() else { return Ok(false) };
         let last = offset.saturating_add(out.len() as u64 - 1);

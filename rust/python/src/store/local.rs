@@ -1,4 +1,4 @@
-//! Stores in folders.
+//! `LocalStore`: values in files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl LocalStore {
     }
 }
 
-/// A path; text for which the file system has no bytes is none.
+/// A path that the file system can encode.
 fn folder(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     let py = object.py();
     object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyUnicodeEncodeError>(py) {
@@ -81,7 +81,7 @@ fn folder(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     })
 }
 
-/// The keywords that make `settings`, without those that are as they are by default.
+/// The keywords of `settings` that differ from the defaults.
 fn options<'py>(py: Python<'py>, settings: &engine::Settings) -> PyResult<Bound<'py, PyDict>> {
     let (options, plain) = (PyDict::new(py), engine::Settings::default());
     if settings.read_only != plain.read_only {
@@ -104,7 +104,7 @@ fn options<'py>(py: Python<'py>, settings: &engine::Settings) -> PyResult<Bound<
     Ok(options)
 }
 
-/// The words for what may be chosen: those of TensorStore.
+/// The names of the options, as in TensorStore.
 const READINGS: [(&str, engine::ReadMode); 3] = [
     ("default", engine::ReadMode::Plain),
     ("memmap", engine::ReadMode::Mapped),
@@ -117,7 +117,7 @@ const LOCKINGS: [(&str, engine::Locking); 4] = [
     ("non_atomic", engine::Locking::InPlace),
 ];
 
-/// What `word` stands for.
+/// The option with the name `word`.
 fn named<T: Copy>(py: Python<'_>, what: &str, words: &[(&str, T)], word: &str) -> PyResult<T> {
     let found = words.iter().find(|(name, _)| *name == word);
     found.map(|(_, value)| *value).ok_or_else(|| {
@@ -126,7 +126,7 @@ fn named<T: Copy>(py: Python<'_>, what: &str, words: &[(&str, T)], word: &str) -
     })
 }
 
-/// The word that stands for `value`.
+/// The name of an option.
 fn name_of<T: PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
     words.iter().find(|(_, other)| *other == value).map_or("", |(name, _)| name)
 }

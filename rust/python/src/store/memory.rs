@@ -1,4 +1,4 @@
-//! Stores in memory.
+//! `MemoryStore`: values in memory.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The stores as Python classes, which `tessarr.store` makes mappings of, and documents.
+//! `Store`: the base class of Python's stores, and `ValueReader`.
 
 mod async_bridge;
 mod counting_store;
@@ -28,7 +28,7 @@ use crate::runtime::bytes::copy_to_bytes;
 use crate::runtime::error::{argument, foreign, to_py};
 use crate::runtime::safe_repr::safe_repr;
 
-/// More bytes are copied while other threads of Python run.
+/// The size up to which a copy keeps the GIL.
 const SMALL_BYTES: usize = 64 << 10;
 
 /// Adds the classes of this file to `module`.
@@ -73,7 +73,7 @@ pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
     Ok(bytes.cast_into::<PyBytes>()?.into())
 }
 
-/// A key, a prefix or a beginning of keys; what UTF-8 has no bytes for, a half of a surrogate pair, is none.
+/// A key or a prefix that UTF-8 can encode.
 pub(crate) fn text<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
     let text = object.cast::<PyString>()?;
     text.to_str().map_err(|error| {
@@ -104,8 +104,9 @@ impl Store {
         self.inner.clone()
     }
 
-    /// Look up or replace one key, of which so many bytes are copied, while other threads run if that is worth
-    /// it. `work` does not decide on what is there: it would wait for others who do, and may need Python.
+    /// Read or write one key, which copies `bytes` bytes; release the GIL if that is worth it.
+    /// `work` does not depend on the current value: it would wait for other writers, which may need
+    /// the GIL.
     pub(crate) fn run<T: Send>(&self, py: Python<'_>, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
         if self.inner.is_nonblocking() && bytes <= SMALL_BYTES {
             return work();
@@ -307,10 +308,10 @@ impl Store {
         }))
     }
 
-    /// The value of `key`, or those of its bytes that are in `byte_range` (the first, from the end if
-    /// negative, and the one behind the last), and its generation. It is not read where that is
-    /// `known`. Where more than `max_bytes` bytes would have to be read for that, it is opened only, and
-    /// what is given reads it.
+    /// The value of `key`, or those of its bytes that are in `byte_range` (the first, from the end
+    /// if negative, and the one behind the last), and its generation. It is not read where that is
+    /// `known`. Where more than `max_bytes` bytes would have to be read for that, it is opened
+    /// only, and what is given reads it.
     #[pyo3(signature = (key, known = None, byte_range = None, max_bytes = None))]
     pub(crate) fn read_versioned(
         &self,
@@ -439,7 +440,7 @@ fn key_range<'b>(first: Option<&'b [u8]>, end: Option<&'b [u8]>) -> engine::KeyR
     engine::KeyRange { first: first.unwrap_or_default(), end: end.unwrap_or_default() }
 }
 
-/// The change to what `make` gives for a value.
+/// The change that `make` returns for a value.
 fn made_of(make: &Bound<'_, PyAny>, current: Option<&[u8]>) -> PyResult<engine::Change<'static>> {
     let current = current.map(|bytes| PyBytes::new(make.py(), bytes));
     let made = make.call1((current.as_ref(),))?;
@@ -452,7 +453,7 @@ fn made_of(make: &Bound<'_, PyAny>, current: Option<&[u8]>) -> PyResult<engine::
     Ok(engine::Change::Write(vec![engine::ValuePart::Owned(bytes_of(&made)?.to_vec())]))
 }
 
-/// A value of a store, opened: later changes of the key do not show.
+/// An open value: later changes of the key do not show.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct ValueReader(Box<dyn engine::ValueReader>);
 
@@ -464,14 +465,14 @@ impl ValueReader {
         self.0.size()
     }
 
-    /// Which state was opened, to be compared with a version that was had before: it may be too
-    /// young to be one.
+    /// The state of the value, for comparison with an earlier version; it may be too new to be a
+    /// version.
     #[getter]
     fn state<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.0.state().map(|state| PyBytes::new(py, state.bytes()))
     }
 
-    /// What tells this state of the value from others; None where the store cannot say.
+    /// The version of the value; None if the store has no versions.
     #[getter]
     fn version<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.0.version().map(|version| PyBytes::new(py, version.bytes()))

@@ -1,4 +1,4 @@
-//! One store for documents and one for chunks.
+//! `SplitStore`: metadata documents in one store, chunks in another.
 
 use std::sync::Arc;
 

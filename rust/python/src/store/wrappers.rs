@@ -1,4 +1,4 @@
-//! Stores over other stores: `tessarr.store.wrappers.wrapper` makes the classes that users know.
+//! Wrappers: prefix, read-only, latency, retries, cache, limits, staging and coalescing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,14 +34,14 @@ fn made(inner: impl engine::Store + 'static) -> Store {
     Store { inner: Arc::new(inner) }
 }
 
-/// What `store` holds under `prefix`, which is "" or ends in "/".
+/// The part of `store` below `prefix`, which is "" or ends in "/".
 #[pyfunction]
 fn prefix_store(store: &Bound<'_, Store>, prefix: &str) -> PyResult<Store> {
     let made_here = engine::PrefixStore::new(store.get().engine(), prefix);
     made_here.map(made).map_err(|error| to_py(store.py(), error))
 }
 
-/// `store`, each expected value of which is opened once, and each part of it read once.
+/// A wrapper that opens each announced value once and reads each of its bytes once.
 #[pyclass(extends = Store, frozen, module = "tessarr._engine")]
 pub(crate) struct CoalescingStore(Arc<engine::CoalescingStore>);
 
@@ -53,14 +53,15 @@ impl CoalescingStore {
         initializer(CoalescingStore(shared.clone()), shared)
     }
 
-    /// Tell that bytes of the value of `key` will be read, those of a `byte_range` as `read_versioned` has it, or all: what is
-    /// close together is read together.
+    /// Announce a read of the value of `key` or of a byte range of it. Ranges that are close
+    /// together become one read.
     #[pyo3(signature = (key, byte_range = None))]
     fn expect(&self, key: &str, byte_range: Option<engine::Span>) {
         self.0.expect(key, byte_range);
     }
 
-    /// `store`, which asks this one for what it would ask `below`; itself, if it does not stand before that.
+    /// `store` with this wrapper in place of `below`; `store` itself if it does not contain
+    /// `below`.
     fn substitute(&self, store: &Bound<'_, Store>, below: &Bound<'_, Store>) -> PyResult<Py<Store>> {
         match engine::with_coalescing(&store.get().engine(), &below.get().engine(), &self.0) {
             Some(inner) => Py::new(store.py(), Store { inner }),
@@ -75,13 +76,13 @@ impl CoalescingStore {
     }
 }
 
-/// `store`, refusing every change.
+/// A wrapper that rejects every change.
 #[pyfunction]
 fn guard_store(store: &Bound<'_, Store>) -> Store {
     made(engine::ReadOnlyStore::new(store.get().engine()))
 }
 
-/// So many seconds; infinitely many are as many as there can be.
+/// A duration in seconds; infinity becomes the longest duration.
 pub(crate) fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
     if seconds == f64::INFINITY {
         return Ok(Duration::MAX);
@@ -90,7 +91,7 @@ pub(crate) fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Dur
         .map_err(|_| argument(py, format!("{name} must be a number of seconds, not {seconds}")))
 }
 
-/// `store`, answering late.
+/// A wrapper that delays every response.
 #[pyfunction]
 fn delay_store(
     store: &Bound<'_, Store>,
@@ -119,7 +120,7 @@ fn observe_store(store: &Bound<'_, Store>, watch: Py<PyAny>) -> Store {
     made(engine::InstrumentedStore::observed_by(store.get().engine(), watch))
 }
 
-/// Tells a Python function.
+/// Reports requests to a Python function.
 struct PyWatch {
     watch: GilValue<Py<PyAny>>,
 }
@@ -142,7 +143,7 @@ impl engine::StoreObserver for PyWatch {
     }
 }
 
-/// Remembers what another store answered: at most `max_bytes`, not longer than `max_age_s`.
+/// A cache of another store with at most `max_bytes`, whose entries live for `max_age_s`.
 #[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct CachedStore(Arc<engine::CachedStore>);
 
@@ -164,14 +165,14 @@ impl CachedStore {
         py.detach(|| self.0.clear());
     }
 
-    /// What it did so far: hits and misses; and bytes, which it remembers now.
+    /// Counts of hits and misses, and the bytes in the cache.
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = py.detach(|| self.0.counts());
         [("hits", counts.hits), ("misses", counts.misses), ("bytes", counts.bytes)].into_py_dict(py)
     }
 }
 
-/// A memory of at most `max_bytes`, that several stores share.
+/// A cache of at most `max_bytes` that several stores share.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct CachePool(engine::CachePool);
 
@@ -182,9 +183,9 @@ impl CachePool {
         CachePool(engine::CachePool::new(max_bytes))
     }
 
-    /// `store`, whose answers are remembered. `space` is the number of the place that it is.
-    /// Answers are compared with the store below unless they were asked for, or compared, at
-    /// most `max_age_s` ago; with None they may be of any age.
+    /// A wrapper that caches the responses of `store`; stores of the same `space` share entries.
+    /// The cache validates an entry with the store unless it was read or validated at most
+    /// `max_age_s` ago; None accepts entries of any age.
     fn store(&self, store: &Bound<'_, Store>, space: u64, max_age_s: Option<f64>) -> Store {
         let fresh = match max_age_s {
             None => engine::Freshness::Always,
@@ -204,21 +205,21 @@ impl CachePool {
         py.detach(|| self.0.clear());
     }
 
-    /// What the stores did so far: hits and misses; and bytes, which are remembered now.
+    /// Counts of hits and misses of all stores, and the bytes in the cache.
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = py.detach(|| self.0.counts());
         [("hits", counts.hits), ("misses", counts.misses), ("bytes", counts.bytes)].into_py_dict(py)
     }
 }
 
-/// How many requests may be under way at a time, how many begin in a second, and how many chunks
-/// are decoded or encoded at a time: those of all stores together that are limited by it.
+/// Limits on concurrent requests, requests per second, and chunks that are decoded or encoded
+/// concurrently, for all stores together that share them.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct Limits(Arc<engine::Limits>);
 
 #[pymethods]
 impl Limits {
-    /// None sets no limit. After each `doubling_s` there may be twice as many per second.
+    /// None sets no limit. The rates double after each `doubling_s`.
     #[new]
     fn new(
         py: Python<'_>,
@@ -245,14 +246,15 @@ impl Limits {
         Ok(Limits(Arc::new(engine::Limits::new(concurrency, chunks, reads, writes))))
     }
 
-    /// `store`, asked within the limits.
+    /// A wrapper that keeps to the limits.
     fn store(&self, store: &Bound<'_, Store>) -> Store {
         made(self.0.wrap(store.get().engine()))
     }
 }
 
-/// `store`, asked again up to `most` times where it raised what may pass. `judge` says as what an exception
-/// is told, whether it may pass, and whether that says that nothing was changed (None: perhaps).
+/// A wrapper that repeats a request up to `most` times after a transient error. `judge` returns for
+/// an exception the exception to report, whether it is transient, and whether nothing was changed
+/// (None: perhaps).
 #[pyfunction]
 fn retry_store(
     store: &Bound<'_, Store>,
@@ -289,7 +291,7 @@ fn retry_store(
     Ok(made(engine::RetryingStore::new(store.get().engine(), retries, judged)))
 }
 
-/// What a function of Python makes of the value of a key.
+/// The value that a Python function computes for a key at commit.
 fn remade(redo: &Py<PyAny>, key: &str, current: Option<&[u8]>) -> tessarr_engine::Result<Option<NewValue>> {
     let made = crate::runtime::atexit::attached(|py| {
         let current = current.map(|bytes| PyBytes::new(py, bytes));
@@ -306,14 +308,14 @@ fn remade(redo: &Py<PyAny>, key: &str, current: Option<&[u8]>) -> tessarr_engine
     made.map_err(|error: PyErr| Python::attach(|py| foreign(py, error)))
 }
 
-/// Keeps changes of another store aside until they are made.
+/// Staged changes of another store.
 #[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct StagedStore {
     staged: Arc<engine::StagedStore>,
-    /// The store that is changed in the end.
+    /// The store that a commit changes.
     #[pyo3(get)]
     below: Py<Store>,
-    /// What it takes part in.
+    /// The transaction.
     #[pyo3(get)]
     owner: Option<Py<PyAny>>,
 }
@@ -347,43 +349,43 @@ impl StagedStore {
         visit.call(&self.owner)
     }
 
-    /// Which changes it keeps: all that keep the same ones have the same number.
+    /// The number of the set of changes: stores that share their changes have the same one.
     #[getter]
     fn number(&self) -> usize {
         self.staged.id()
     }
 
-    /// How many keys, and prefixes that are deleted, are to change.
+    /// The number of keys and deleted prefixes that a commit changes.
     fn count_changes(&self) -> usize {
         self.staged.changes()
     }
 
-    /// Whether some of the value of a key that is changed in the end, or its absence, is remembered.
+    /// Whether the cache holds the value of a key, a part of it, or its absence.
     fn is_cached(&self, key: &str) -> bool {
         tessarr_engine::store::Store::is_cached(&*self.staged, key)
     }
 
-    /// Whether a key is to change, or to be gone.
+    /// Whether a change or a deletion of a key is staged.
     fn is_staged(&self, key: &str) -> bool {
         self.staged.replaces(key)
     }
 
-    /// Whether no more than one key is to change, and its value has at most so many bytes.
+    /// Whether at most one change is staged, with a value of at most `max_bytes`.
     fn is_small(&self, max_bytes: usize) -> bool {
         self.staged.is_small(max_bytes)
     }
 
-    /// Give a key a value, on the condition that it has the version that somebody has seen: that
-    /// is compared in the end. False, and nothing, where the key was changed here.
+    /// Stage a value with the precondition that the key has a version at commit. False, without
+    /// effect, if a change of the key is staged.
     fn stage_if(&self, py: Python<'_>, key: &str, data: &[u8], version: &[u8]) -> PyResult<bool> {
         let Some(seen) = engine::Version::new(version) else { return Ok(false) };
         let (seen, new) = (engine::Expected::Version(seen), NewValue::Value(Arc::new(data.to_vec())));
         py.detach(|| self.staged.stage_if(key, seen, new)).map_err(|error| to_py(py, error))
     }
 
-    /// Have it compared in the end whether a key that is only read here has what somebody has seen: this
-    /// version, or, without one, this value; or else what `redo` takes instead. False, and nothing, where it
-    /// was changed here, or something else was seen before.
+    /// Add the precondition that a key that is only read has this version at commit, or, without a
+    /// version, this value; `redo` can accept another one. False, without effect, if a change or
+    /// another precondition of the key is staged.
     fn expect_version(
         &self,
         py: Python<'_>,
@@ -398,13 +400,14 @@ impl StagedStore {
         py.detach(|| self.staged.stage_read(key, seen)).map_err(|error| to_py(py, error))
     }
 
-    /// A key that does not have by now what somebody asked for.
+    /// The first key whose precondition does not hold now.
     fn find_conflict(&self, py: Python<'_>) -> PyResult<Option<String>> {
         py.detach(|| self.staged.unmet_precondition()).map_err(|error| to_py(py, error))
     }
 
-    /// Change `key` to `data` (None: remove it) if it has a generation in the end, whatever becomes of it here.
-    /// Where it was changed here, or its value has to be looked at, only if that has it now: as `write_versioned`.
+    /// Write `data` (None: delete the key) with the precondition that the key has a generation at
+    /// commit. If a change of the key is staged, or only its value can decide, the condition is
+    /// checked now: as in `write_versioned`.
     fn write_if(
         slf: &Bound<'_, Self>,
         key: &str,
@@ -421,7 +424,7 @@ impl StagedStore {
         Ok(stamp)
     }
 
-    /// Give up all changes.
+    /// Discard all changes.
     fn abort(&self, py: Python<'_>) {
         py.detach(|| self.staged.abort());
     }
