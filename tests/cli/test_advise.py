@@ -50,7 +50,7 @@ def advised(run: Run, *arguments: Any) -> Any:
     return json.loads(out)
 
 
-def test_a_table_and_a_command(data: Path, run: Run) -> None:
+def test_advise_prints_table_and_command(data: Path, run: Run) -> None:
     """What is best first, what is there now in it, and how to get there."""
     code, out, err = run("advise", "data.zarr/cube", "--read", "[:, 5, 5]", "--sample", "64K", *FAR)
     assert (code, err) == (0, "")
@@ -62,7 +62,7 @@ def test_a_table_and_a_command(data: Path, run: Run) -> None:
     assert "instead of" in lines[-3]
 
 
-def test_what_is_recommended_is_better(data: Path, run: Run) -> None:
+def test_advise_recommends_better_layout(data: Path, run: Run) -> None:
     """Columns of an array that is stored in planes: far fewer requests and bytes."""
     found = advised(run, "data.zarr/cube", "--read", "[:, 5, 5]", "--sample", "256K", *FAR)
     (now,) = (one for one in found["layouts"] if one["current"])
@@ -76,7 +76,7 @@ def test_what_is_recommended_is_better(data: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_the_command_does_what_was_advised(here: Path, run: Run, zarr_format: Any) -> None:
+def test_advised_command_creates_layout(here: Path, run: Run, zarr_format: Any) -> None:
     """The copy has the chunks, shards and codecs that were measured, and the same values."""
     tessarr.create_array("a b", data=field(40, 32, 32), chunks=(40, 8, 8), zarr_format=zarr_format)
     found = advised(run, "a b", "--read", "[0]", "--target", "b", *FAR, "--prefer", "size")
@@ -89,7 +89,7 @@ def test_the_command_does_what_was_advised(here: Path, run: Run, zarr_format: An
     assert run("diff", "a b", "b", "--ignore", "storage")[0] == 0
 
 
-def test_ways_of_reading_that_are_the_default(data: Path, run: Run) -> None:
+def test_advise_default_reads_are_planes(data: Path, run: Run) -> None:
     """A plane across each axis."""
     found = advised(run, "data.zarr/cube", "--sample", "64K")
     assert found["reads"] == ["[0, :, :]", "[:, 0, :]", "[:, :, 0]"]
@@ -97,7 +97,7 @@ def test_ways_of_reading_that_are_the_default(data: Path, run: Run) -> None:
     assert advised(run, "line")["reads"] == ["[:]", "[:1000]"]
 
 
-def test_the_size_of_the_sample(data: Path) -> None:
+def test_advise_sample_size_is_bounded(data: Path) -> None:
     """No more is read, and all of a small array is the sample."""
     a = tessarr.open_array("data.zarr/cube")
     assert 0.4 * 65536 <= take_sample(a, 65536).values.nbytes <= 65536
@@ -108,7 +108,7 @@ def test_the_size_of_the_sample(data: Path) -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"shards": (32, 64, 64)}, {"zarr_format": 2}])
 @pytest.mark.parametrize("text", ["0, :, :", ":, 5, 5", "10:30, ::2, 60"])
-def test_what_is_measured_is_true(here: Path, settings: dict[str, Any], text: str) -> None:
+def test_advise_measures_stored_bytes(here: Path, settings: dict[str, Any], text: str) -> None:
     """Of the whole as the sample: the numbers of the real array, counted."""
     data = field(64, 64, 64)
     store = CountingStore(LocalStore("a"))
@@ -137,7 +137,7 @@ def test_what_is_measured_is_true(here: Path, settings: dict[str, Any], text: st
     assert cost.seconds == pytest.approx(cost.decoding_s + waited)
 
 
-def test_a_part_tells_of_the_whole(here: Path) -> None:
+def test_advise_extrapolates_from_sample(here: Path) -> None:
     """From an eighth of the data, what all of it takes."""
     data = field(64, 64, 64)
     a = tessarr.create_array("a", data=data, chunks=(16, 16, 16))
@@ -153,7 +153,7 @@ def test_a_part_tells_of_the_whole(here: Path) -> None:
     assert part.reads[0].size_bytes == pytest.approx(whole.reads[0].size_bytes, rel=0.3)
 
 
-def test_a_sample_is_taken_where_something_is_stored(here: Path, run: Run) -> None:
+def test_advise_samples_stored_chunks(here: Path, run: Run) -> None:
     """An array that is mostly empty is not measured by its emptiness."""
     a = tessarr.create_array("a", shape=(1 << 30,), chunks=(1 << 12,), dtype="f8")
     a[5 << 20 : (5 << 20) + 8192] = np.random.default_rng(0).random(8192)
@@ -219,7 +219,7 @@ def test_preferences(data: Path, run: Run) -> None:
         (["--sample", "0"], 2, "is not a size"),
     ],
 )
-def test_what_cannot_be_asked(
+def test_advise_invalid_selection_raises(
     data: Path, run: Run, arguments: list[str], code: int, words: str
 ) -> None:
     """Told before anything is measured."""
@@ -228,7 +228,7 @@ def test_what_cannot_be_asked(
     assert words in err
 
 
-def test_what_cannot_be_advised_on(here: Path, run: Run) -> None:
+def test_advise_unsuitable_array_raises(here: Path, run: Run) -> None:
     """Nothing to take a sample of, and nothing to divide."""
     tessarr.create_array("empty", shape=(10,), dtype="i4")
     assert "no stored chunks" in run("advise", "empty")[2]
@@ -255,7 +255,7 @@ def test_chunk_shapes_fit(shape: tuple[int, ...], item_bytes: int) -> None:
             assert np.prod(shards) >= 4 * np.prod(chunks)
 
 
-def test_touched_chunks() -> None:
+def test_access_counts_chunks() -> None:
     """With steps, backwards, and across borders."""
     for axis in (range(5, 6), range(100), range(7, 95, 3), range(50, 3, -7), range(0, 90, 30)):
         for length in (1, 7, 10, 33, 100):

@@ -85,7 +85,7 @@ def test_zsh(script: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_every_verb_and_option_is_known(run: Run, shell: str) -> None:
+def test_completion_has_every_verb_and_option(run: Run, shell: str) -> None:
     """Also those that are new."""
     _, out, _ = run("completion", shell)
     for name, verb in VERBS.items():
@@ -95,7 +95,7 @@ def test_every_verb_and_option_is_known(run: Run, shell: str) -> None:
                 assert (option if shell != "fish" else option.lstrip("-")) in out
 
 
-def test_a_shell_that_is_not_known(run: Run) -> None:
+def test_completion_of_unknown_shell_raises(run: Run) -> None:
     """The known ones are named."""
     code, _, err = run("completion", "bsh")
     assert code == 2

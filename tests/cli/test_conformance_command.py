@@ -77,7 +77,7 @@ def test_bits_of_nan_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert printed(tmp_path, capsys) == ["0x7fc00001", "NaN"]
 
 
-def test_what_cannot_be_read_is_an_error(
+def test_conformance_of_unreadable_array_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The reason is on stderr, in one line."""
@@ -90,7 +90,7 @@ def test_what_cannot_be_read_is_an_error(
     assert caught.value.code == 2
 
 
-def test_it_becomes_a_command() -> None:
+def test_conformance_is_installed_command() -> None:
     """The project's table of scripts leads to the function."""
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     stated = tomllib.loads(text)["project"]["scripts"]["tessarr-conformance"]

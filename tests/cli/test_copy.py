@@ -32,7 +32,7 @@ def source(tmp_path: Path) -> str:
     return str(tmp_path / "old")
 
 
-def test_a_hierarchy_is_copied_and_told_of(
+def test_copy_copies_hierarchy_and_prints_summary(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = str(tmp_path / "new")
@@ -44,7 +44,7 @@ def test_a_hierarchy_is_copied_and_told_of(
     np.testing.assert_array_equal(new["a/v"][...], VALUES)  # type: ignore[index]
 
 
-def test_options_say_what_the_copy_is_like(source: str, tmp_path: Path) -> None:
+def test_copy_options_set_array_properties(source: str, tmp_path: Path) -> None:
     target = str(tmp_path / "new")
     options = ["--chunks", "10,10", "--shards", "30,50", "--dtype", "f8", "--fill-value", "-1"]
     options += ["--compressors", "zstd", "--select", "[0:30, ::2]", "--memory", "1MB"]
@@ -60,7 +60,7 @@ def test_options_say_what_the_copy_is_like(source: str, tmp_path: Path) -> None:
     assert tessarr.open_array(plain).compressors == ()
 
 
-def test_rechunk_goes_into_a_hierarchy_and_wants_to_know_to_what(
+def test_rechunk_needs_chunks_or_shards(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["rechunk", f"{source}/a/v", f"{source}/a/w"]) == 1
@@ -70,7 +70,7 @@ def test_rechunk_goes_into_a_hierarchy_and_wants_to_know_to_what(
     np.testing.assert_array_equal(group["a/w"][...], VALUES)  # type: ignore[index]
 
 
-def test_a_dry_run_says_what_would_be_done(
+def test_copy_dry_run_prints_plan(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = str(tmp_path / "new")
@@ -83,7 +83,7 @@ def test_a_dry_run_says_what_would_be_done(
     assert not Path(target).exists()
 
 
-def test_little_memory_is_told_of_and_a_folder_helps(
+def test_copy_with_little_memory_suggests_scratch(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["rechunk", f"{source}/a/v", str(tmp_path / "new"), "--chunks", "60,1"]
@@ -108,7 +108,7 @@ def test_little_memory_is_told_of_and_a_folder_helps(
         ["--select", "0:3"],
     ],
 )
-def test_what_is_not_understood_is_one_line_and_changes_nothing(
+def test_copy_invalid_option_changes_nothing(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: list[str]
 ) -> None:
     assert main(["copy", source, str(tmp_path / "new"), *wrong]) == 1
@@ -119,14 +119,14 @@ def test_what_is_not_understood_is_one_line_and_changes_nothing(
 
 
 @pytest.mark.parametrize("size", ["much", "0", "-1M", "1X", "inf", "nan", ""])
-def test_what_is_no_size(source: str, tmp_path: Path, size: str) -> None:
+def test_invalid_size_raises(source: str, tmp_path: Path, size: str) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["copy", source, str(tmp_path / "new"), f"--memory={size}"])
     assert caught.value.code == 2
     assert not (tmp_path / "new").exists()
 
 
-def test_what_is_there_is_replaced_only_if_asked_for(
+def test_copy_needs_overwrite_for_existing_target(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = str(tmp_path / "new")
@@ -162,7 +162,7 @@ def test_copy_command_resumes_a_complete_copy_with_success(
     assert main(["copy", source, target, "--resume", "--chunks", "time=2"]) == 1
 
 
-def test_no_folder_is_named_like_a_file_of_another_format(
+def test_copy_to_foreign_suffix_raises(
     tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("new.h5", "new.NC", "new.npy"):
@@ -236,7 +236,7 @@ def test_a_killed_copy_to_a_zip_file(
 
 
 @pytest.mark.slow
-def test_a_copy_that_was_stopped_is_told_as_that(
+def test_interrupted_copy_prints_resume_hint(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "new"
@@ -253,7 +253,7 @@ def test_a_copy_that_was_stopped_is_told_as_that(
     assert "--resume" in err
 
 
-def test_a_folder_to_go_by_way_of_has_to_be_there(
+def test_copy_absent_scratch_folder_raises(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "new"

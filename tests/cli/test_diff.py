@@ -79,7 +79,7 @@ def test_tolerance(here: Path, run: Run) -> None:
 
 @pytest.mark.parametrize("dtype", ["f4", "c8", "M8[s]", [("x", "i4"), ("y", "f8")]])
 @pytest.mark.parametrize("chunks", [2, 3])
-def test_not_a_number(here: Path, run: Run, dtype: Any, chunks: int) -> None:
+def test_diff_equal_nan_compares_nan(here: Path, run: Run, dtype: Any, chunks: int) -> None:
     """Equal to itself, unless that is not wanted; also where stored bytes are the same."""
     values = np.zeros(4, dtype)
     part = values["y"] if values.dtype.names else values
@@ -206,7 +206,7 @@ def test_formats(here: Path, run: Run) -> None:
     assert {d["path"] for d in found(run, "a", "b")} == {"", "x"}
 
 
-def test_a_copy_of_metadata_does_not_hide_a_difference(here: Path, run: Run) -> None:
+def test_diff_ignores_consolidated_metadata(here: Path, run: Run) -> None:
     """Consolidated metadata that is stale is not asked."""
     tessarr.create_group("a").create_array("x", data=VALUES)
     tessarr.consolidate_metadata("a")
@@ -224,7 +224,7 @@ def test_quiet(here: Path, run: Run) -> None:
     assert run("diff", "-q", "a", "a") == (0, "", "")
 
 
-def test_what_cannot_be_compared(here: Path, run: Run) -> None:
+def test_diff_of_absent_node_exits_2(here: Path, run: Run) -> None:
     """Absent, damaged or unreadable: that is another exit code, or told."""
     make("a", VALUES, chunks=(3, 4))
     make("b", VALUES + 1, chunks=(3, 4))
@@ -263,7 +263,9 @@ def test_large_and_empty(here: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize("shards", [None, (4, 4)])
-def test_box_by_box(here: Path, run: Run, shards: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diff_compares_region_by_region(
+    here: Path, run: Run, shards: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Small boxes find the same as large ones."""
     random = np.random.default_rng(0)
     values = random.integers(0, 9, (13, 11))

@@ -11,7 +11,7 @@ import tessarr
 from tessarr.cli.parallel import map_in_parallel
 
 
-def test_few_are_under_way_and_all_come_in_order() -> None:
+def test_map_in_parallel_is_bounded_and_ordered() -> None:
     """Items are taken as results are: a million of them need no memory."""
     taken = 0
 
@@ -27,14 +27,14 @@ def test_few_are_under_way_and_all_come_in_order() -> None:
             assert taken - number <= 6
 
 
-def test_it_is_parallel() -> None:
+def test_map_in_parallel_uses_threads() -> None:
     """Two wait for each other."""
     together = threading.Barrier(2, timeout=30)
     with tessarr.options(threads=2):
         assert len(list(map_in_parallel(lambda _: together.wait(), range(2)))) == 2
 
 
-def test_an_error_ends_it() -> None:
+def test_map_in_parallel_error_stops() -> None:
     """It comes in its place, and what has not begun does not begin."""
     begun: list[int] = []
 

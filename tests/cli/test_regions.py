@@ -15,7 +15,7 @@ AXIS = st.one_of(st.integers(1, 9), st.lists(st.integers(1, 5), min_size=8, max_
 
 
 @given(st.lists(st.tuples(AXIS, st.integers(0, 8), st.integers(0, 8)), max_size=3), st.data())
-def test_boxes_are_the_region(
+def test_split_region_covers_region(
     axes: list[tuple[int | list[int], int, int]], data: st.DataObject
 ) -> None:
     """Each element is in one box; no box is larger than it has to be, none cuts a chunk."""

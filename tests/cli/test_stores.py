@@ -80,7 +80,7 @@ def test_a_store_in_a_file(here: Path, run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_a_database_is_deleted_with_what_is_beside_it(here: Path, run: Run) -> None:
+def test_rm_of_database_deletes_companion_files(here: Path, run: Run) -> None:
     """While it is in use, or after a program was killed, there are files beside it."""
     a = tessarr.create_array("data.sqlite", data=[1, 2, 3])
     assert len(list(here.iterdir())) > 1

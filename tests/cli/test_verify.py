@@ -42,7 +42,7 @@ def damage(path: Path, change: Callable[[bytes], bytes]) -> None:
     path.write_bytes(change(path.read_bytes()))
 
 
-def test_nothing_is_wrong(data: Path, run: Run) -> None:
+def test_verify_of_valid_hierarchy_finds_nothing(data: Path, run: Run) -> None:
     """Nothing is printed but a sum, on stderr."""
     code, out, err = run("verify", "data.zarr")
     assert (code, out) == (0, "")
@@ -67,7 +67,7 @@ def test_nothing_is_wrong(data: Path, run: Run) -> None:
     ids=["short", "empty", "half", "zeros"],
 )
 @pytest.mark.parametrize("key", ["plain/c/1/0", "deep/shards/c/0/1"])
-def test_objects_that_do_not_decode(
+def test_verify_finds_damaged_objects(
     data: Path, run: Run, key: str, change: Callable[[bytes], bytes]
 ) -> None:
     """Chunks and shards, whatever is wrong with their bytes."""
@@ -80,7 +80,7 @@ def test_objects_that_do_not_decode(
     assert err.endswith("1 finding\n")
 
 
-def test_a_part_of_a_shard(data: Path, run: Run) -> None:
+def test_verify_counts_lost_subchunks(data: Path, run: Run) -> None:
     """How much of it is lost is told."""
     path = data / "data.zarr/deep/shards/c/0/0"
     tessarr.create_array(
@@ -108,7 +108,7 @@ def test_large_shards_are_read_in_parts(
     assert "(4 of 4 subchunks are lost)" in run("verify", "data.zarr")[1]
 
 
-def test_keys_that_belong_to_nothing(data: Path, run: Run) -> None:
+def test_verify_finds_stray_keys(data: Path, run: Run) -> None:
     """In an array, in a group, in a folder that is no node."""
     root = data / "data.zarr"
     for key in ("plain/readme", "plain/c/01/0", "deep/x", "loose/y/z", "plain/c/0/0.5"):
@@ -119,7 +119,7 @@ def test_keys_that_belong_to_nothing(data: Path, run: Run) -> None:
     assert found(run, "--ignore", "stale,stray", "data.zarr") == []
 
 
-def test_chunks_outside(data: Path, run: Run) -> None:
+def test_verify_finds_chunks_outside(data: Path, run: Run) -> None:
     """As they stay where an array shrank by other tools."""
     document = data / "data.zarr/plain/zarr.json"
     stated = json.loads(document.read_text())
@@ -128,7 +128,7 @@ def test_chunks_outside(data: Path, run: Run) -> None:
     assert found(run, "data.zarr") == [("outside", key) for key in keys]
 
 
-def test_what_stopped_writers_left(data: Path, run: Run) -> None:
+def test_verify_finds_leftovers_of_stopped_writers(data: Path, run: Run) -> None:
     """Temporary files of other libraries, and lock files that nobody holds."""
     folder = data / "data.zarr/plain/c/0"
     (folder / "0.1234567890abcdef.partial").write_bytes(b"half")
@@ -155,7 +155,7 @@ def test_stopped_deletions_and_replacements_are_leftovers(data: Path, run: Run) 
 
 
 @pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="no locks of open files here")
-def test_a_writer_at_work_is_no_fault(data: Path, run: Run) -> None:
+def test_verify_ignores_active_writer(data: Path, run: Run) -> None:
     """Its lock file is held."""
     path = data / "data.zarr/plain/c/0/0.__lock"
     with path.open("wb") as file:
@@ -165,7 +165,7 @@ def test_a_writer_at_work_is_no_fault(data: Path, run: Run) -> None:
     assert len(found(run, "data.zarr")) == 1
 
 
-def test_metadata_that_is_broken(data: Path, run: Run) -> None:
+def test_verify_finds_broken_metadata(data: Path, run: Run) -> None:
     """All problems are told, and the other nodes are checked all the same."""
     path = data / "data.zarr/plain/zarr.json"
     document = json.loads(path.read_text())
@@ -181,7 +181,7 @@ def test_metadata_that_is_broken(data: Path, run: Run) -> None:
     assert found(run, "data.zarr") == [("metadata", "zarr.json")]
 
 
-def test_metadata_that_is_read_leniently(here: Path, run: Run) -> None:
+def test_verify_finds_defects(here: Path, run: Run) -> None:
     """Told each time, though reading warns once."""
     tessarr.create_array("a", shape=(2,), dtype="f4", fill_value=np.nan, zarr_format=2)
     document = json.loads((here / "a/.zarray").read_text())
@@ -191,7 +191,7 @@ def test_metadata_that_is_read_leniently(here: Path, run: Run) -> None:
         assert found(run, "a") == [("defect", ".zarray")]
 
 
-def test_groups_that_nobody_finds(data: Path, run: Run) -> None:
+def test_verify_finds_unreachable_groups(data: Path, run: Run) -> None:
     """A folder with nodes below, and no metadata of its own."""
     (data / "data.zarr/deep/zarr.json").unlink()
     assert found(run, "data.zarr") == [("missing", "deep/")]
@@ -209,7 +209,7 @@ def test_chunks_that_are_not_stored(data: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", ["data.zarr", "old"])
-def test_consolidated_metadata_that_is_stale(data: Path, run: Run, name: str) -> None:
+def test_verify_finds_stale_consolidated_metadata(data: Path, run: Run, name: str) -> None:
     """In both formats; fresh copies are no fault."""
     tessarr.consolidate_metadata(name)
     assert found(run, name) == []
@@ -222,7 +222,7 @@ def test_consolidated_metadata_that_is_stale(data: Path, run: Run, name: str) ->
     assert ("stale", key) in found(run, name) or ("metadata", key) in found(run, name)
 
 
-def test_what_is_printed_is_bounded(data: Path, run: Run) -> None:
+def test_verify_output_is_bounded(data: Path, run: Run) -> None:
     """A thousand of a kind say no more than twenty; all are counted."""
     for i in range(30):
         (data / f"data.zarr/plain/x{i:02}").write_text("")
@@ -234,7 +234,7 @@ def test_what_is_printed_is_bounded(data: Path, run: Run) -> None:
     assert len(run("verify", "data.zarr", "--all")[1].splitlines()) == 30
 
 
-def test_what_cannot_be_checked_has_another_exit_code(data: Path, run: Run) -> None:
+def test_verify_of_absent_node_exits_2(data: Path, run: Run) -> None:
     """As of diff and grep."""
     code, out, err = run("verify", "data.zar")
     assert (code, out) == (2, "")
@@ -250,7 +250,7 @@ def test_format_1(old: Path, run: Run) -> None:
 
 
 @needs_corpus
-def test_stores_of_other_writers(run: Run) -> None:
+def test_verify_of_foreign_stores_finds_nothing(run: Run) -> None:
     """Nothing of what they wrote is taken for damaged, outside or left over."""
     checked = 0
     for row in table("real/MANIFEST.tsv")[::3]:

@@ -61,7 +61,7 @@ def by_engine(proxy: Proxy) -> list[bool]:
     return found
 
 
-def test_chunks_are_asked_for_by_the_engine(remote_path: tuple[str, Proxy, str]) -> None:
+def test_engine_requests_chunks(remote_path: tuple[str, Proxy, str]) -> None:
     """Once the file system has done something; each by one request."""
     kind, proxy, path = remote_path
     proxy.reset_counts()
@@ -76,7 +76,7 @@ def test_chunks_are_asked_for_by_the_engine(remote_path: tuple[str, Proxy, str])
     assert (found[0], any(found[1:-1]), found[-1]) == (True, False, True)
 
 
-def test_chunks_of_s3_are_stored_by_the_engine(s3: Proxy) -> None:
+def test_engine_stores_chunks_on_s3(s3: Proxy) -> None:
     """Each by one request, if it is as expected; the file system forgets what it has listed."""
     store = of_s3(s3, "stored")
     array = tessarr.create_array(store, shape=(64, 64), chunks=16, dtype="i4")
@@ -99,7 +99,7 @@ def test_chunks_of_s3_are_stored_by_the_engine(s3: Proxy) -> None:
     assert (array[:] == expected).all()
 
 
-def test_threads_that_store_ask_no_python(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_storing_threads_call_no_python(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether they may wait: no file system runs on them."""
     store = LimitedStore(of_s3(s3, "asked"), Limits(concurrency=32))
     array = tessarr.create_array(store, shape=(64, 64), chunks=4, dtype="i4")
@@ -120,7 +120,7 @@ def test_threads_that_store_ask_no_python(s3: Proxy, monkeypatch: pytest.MonkeyP
     assert (array[:] == VALUES + 1).all()
 
 
-def test_what_others_have_stored_is_not_replaced(s3: Proxy) -> None:
+def test_changed_value_is_not_overwritten(s3: Proxy) -> None:
     """Neither what was absent, nor what was in another state."""
     store, rival = of_s3(s3, "rivals"), of_s3(s3, "rivals", client_kwargs={"verify": None})
     store.put("a", b"one")
@@ -135,7 +135,7 @@ def test_what_others_have_stored_is_not_replaced(s3: Proxy) -> None:
     assert all(by_engine(s3)[:3])
 
 
-def test_states_are_those_that_the_file_system_tells(remote_path: tuple[str, Proxy, str]) -> None:
+def test_versions_equal_those_of_file_system(remote_path: tuple[str, Proxy, str]) -> None:
     """What the engine has read may be what a change depends on."""
     kind, proxy, path = remote_path
     import tessarr.tensorstore as ts
@@ -159,7 +159,7 @@ def test_states_are_those_that_the_file_system_tells(remote_path: tuple[str, Pro
 
 
 @pytest.mark.parametrize("more", [5, 32])
-def test_long_tags_are_compared_as_they_are(
+def test_long_tags_are_compared_whole(
     s3: Proxy, monkeypatch: pytest.MonkeyPatch, more: int
 ) -> None:
     """Servers may make them of other sums than Amazon does."""
@@ -183,7 +183,7 @@ def test_long_tags_are_compared_as_they_are(
     assert store.replace("new", b"two", b"one")
 
 
-def test_servers_without_conditions_are_told_of_by_key_value_stores(s3: Proxy) -> None:
+def test_kvstore_on_server_without_conditions_raises(s3: Proxy) -> None:
     """With what is to be done then, whoever has asked."""
     import tessarr.tensorstore as ts
 
@@ -198,7 +198,7 @@ def test_servers_without_conditions_are_told_of_by_key_value_stores(s3: Proxy) -
 
 
 @pytest.mark.parametrize("kind", ["s3", "gcs"])
-def test_odd_keys_and_folders(kind: str, request: pytest.FixtureRequest) -> None:
+def test_unusual_keys_and_folders_round_trip(kind: str, request: pytest.FixtureRequest) -> None:
     """They are encoded as the server knows them."""
     proxy = request.getfixturevalue(kind)
     for folder in ("", "a folder/+ä"):
@@ -212,7 +212,7 @@ def test_odd_keys_and_folders(kind: str, request: pytest.FixtureRequest) -> None
 
 
 @pytest.mark.parametrize("options", [{}, {"client_kwargs": {"verify": None}}])
-def test_keys_that_look_like_versions_of_others(s3: Proxy, options: dict[str, Any]) -> None:
+def test_keys_like_version_suffixes_round_trip(s3: Proxy, options: dict[str, Any]) -> None:
     """They are keys of their own, whoever asks."""
     store = of_s3(s3, f"versions-{len(options)}", **options)
     odd = "a?versionId=b"
@@ -282,7 +282,7 @@ def elsewhere(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) 
     return Answer(400, {"x-amz-bucket-region": "eu-central-1"}, words)
 
 
-def test_requests_are_signed_for_the_region_that_a_bucket_was_found_in(
+def test_requests_are_signed_for_region_of_bucket(
     s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file system finds it out, and remembers it."""
@@ -305,7 +305,7 @@ def test_requests_are_signed_for_the_region_that_a_bucket_was_found_in(
         ("name", "/a/b", {"endpoint_url": "http://[::1]:99/base/"}, "", "us-east-1"),
     ],
 )
-def test_buckets_are_where_requests_of_the_file_system_go(
+def test_endpoint_equals_that_of_file_system(
     monkeypatch: pytest.MonkeyPatch,
     bucket: str,
     folder: str,
@@ -336,7 +336,7 @@ def test_buckets_are_where_requests_of_the_file_system_go(
     assert found.signing_key[3] == (region or options["region_name"])
 
 
-def test_who_is_nobody_signs_nothing(s3: Proxy) -> None:
+def test_anonymous_requests_are_unsigned(s3: Proxy) -> None:
     """Anonymous requests have no signature, nor a token."""
     of_s3(s3, "open", s3_additional_kwargs={"ACL": "public-read"}).put("a", b"x")
     store = of_s3(s3, "open", anon=True)
@@ -346,7 +346,7 @@ def test_who_is_nobody_signs_nothing(s3: Proxy) -> None:
     assert by_engine(s3) == [False, True, True]
 
 
-def test_keys_that_expire_are_asked_for_again(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_signing_keys_are_renewed(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine uses those that are valid for some minutes at least, and then asks again."""
     from aiobotocore.credentials import AioRefreshableCredentials
 
@@ -376,7 +376,7 @@ def test_keys_that_expire_are_asked_for_again(s3: Proxy, monkeypatch: pytest.Mon
     assert by_engine(s3) == [False, True]
 
 
-def test_who_is_not_known_any_more_asks_by_the_file_system(
+def test_rejected_credentials_fall_back_to_file_system(
     s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It knows what is to be done then; the engine asks again later."""
@@ -408,7 +408,7 @@ def forbids(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) ->
 
 
 @pytest.mark.parametrize("anon", [True, False])
-def test_what_is_not_there_may_be_forbidden(
+def test_absent_file_reported_as_forbidden_is_absent(
     s3: Proxy, monkeypatch: pytest.MonkeyPatch, anon: bool
 ) -> None:
     """Once the file system was refused as well the engine knows that, and asks once for each."""
@@ -455,9 +455,7 @@ def plain_session(**_: Any) -> Any:
         {"session": plain_session},
     ],
 )
-def test_what_the_engine_does_not_know_is_left_to_the_file_system(
-    s3: Proxy, options: dict[str, Any]
-) -> None:
+def test_unsupported_settings_use_file_system(s3: Proxy, options: dict[str, Any]) -> None:
     """Whoever says more than where, and who asks."""
     of_s3(s3, "more").put("a", b"x")
     options = {name: one() if callable(one) else one for name, one in options.items()}
@@ -470,7 +468,7 @@ def test_what_the_engine_does_not_know_is_left_to_the_file_system(
 
 
 @pytest.mark.parametrize("of", ["s3", "gcs"])
-def test_proxies_are_left_to_the_file_system(
+def test_proxies_use_file_system(
     of: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are those of the environment."""
@@ -498,7 +496,7 @@ def test_tokens_of_gcs_are_sent(gcs: Proxy) -> None:
     assert by_engine(gcs) == [False, True, True]
 
 
-def test_what_goes_wrong_while_it_is_looked_for_hinders_nobody(
+def test_error_while_finding_endpoint_is_ignored(
     s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Values are read by the file system then."""
@@ -552,7 +550,7 @@ def test_children_of_a_busy_parent_read_and_store(s3: Proxy) -> None:
     assert [store.get(f"b{number}") for number in range(5)] == [b"y"] * 5
 
 
-def test_only_file_systems_that_others_have_are_told_what_is_stored(
+def test_stored_files_invalidate_shared_listings_only(
     s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For each value that costs more than its request does."""

@@ -89,7 +89,7 @@ def test_no_read_mixes_two_values(store: tuple[Any, Proxy | None], tmp_path: Pat
     assert np.unique(array[: 2 * INSIDE]).tolist() == [2]
 
 
-def test_parts_of_one_value_are_asked_for_once(
+def test_parts_of_one_value_are_requested_once(
     store: tuple[Any, Proxy | None], tmp_path: Path
 ) -> None:
     """Where a server tells the state, each part is one request, and none where it is known."""
@@ -107,9 +107,7 @@ def test_parts_of_one_value_are_asked_for_once(
 
 
 @pytest.mark.parametrize(("age_s", "asked"), [(0, 2), (1000, 1)])
-def test_tags_of_files_that_may_change_again_tell_less(
-    age_s: int, asked: int, tmp_path: Path
-) -> None:
+def test_recent_modification_time_is_weak_version(age_s: int, asked: int, tmp_path: Path) -> None:
     """Many servers make tags of times in seconds: what was changed just now is read again."""
     put(tmp_path, 1, time.time() - age_s)
     kind = type("Files", (servers.Files,), {"validators": ("ETag", "Last-Modified")})
@@ -122,7 +120,7 @@ def test_tags_of_files_that_may_change_again_tell_less(
     assert len(proxy.requests) == asked
 
 
-def test_parts_of_zip_files_are_remembered(tmp_path: Path) -> None:
+def test_parts_of_zip_files_are_cached(tmp_path: Path) -> None:
     """What was known of a value stays known when another part of it is read."""
     put(tmp_path / "a", 1, 1e9)
     with ZipStore(tmp_path / "a.zip", mode="w") as made:

@@ -68,7 +68,7 @@ def test_refused_connection_is_retryable_store_error_with_url_and_key(
 
 
 @pytest.mark.parametrize("chain", ["", "simplecache::"])
-def test_open_of_url_with_refused_connection_is_no_absent_node(closed: str, chain: str) -> None:
+def test_open_of_url_with_refused_connection_raises_store_error(closed: str, chain: str) -> None:
     """The web file system calls a file absent then, which it does not know."""
     with pytest.raises(StoreError, match=closed) as caught:
         tessarr.open(f"{chain}http://{closed}/x", mode="r")

@@ -8,7 +8,7 @@ from tessarr import store
 
 
 @pytest.mark.parametrize("name", store.__all__)
-def test_everything_is_documented(name: str) -> None:
+def test_every_public_store_has_docstring(name: str) -> None:
     """Every public class and its public methods have a docstring."""
     thing = getattr(store, name)
     if isinstance(thing, type):

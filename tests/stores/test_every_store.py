@@ -62,7 +62,7 @@ def test_put_get_replace_delete(store: Store) -> None:
     assert store.get("a/b") is None
 
 
-def test_a_limit_holds(store: Store) -> None:
+def test_limits_bound_concurrent_requests(store: Store) -> None:
     """What is larger than the limit is not given; what is as large is."""
     store.put("k", b"12345")
     assert store.get("k", limit=5) == store.get("k", limit=None) == b"12345"
@@ -73,7 +73,7 @@ def test_a_limit_holds(store: Store) -> None:
     assert store.get("absent", b"") == b""
 
 
-def test_a_value_is_changed_to_what_is_made_of_it(store: Store) -> None:
+def test_update_stores_result_of_function(store: Store) -> None:
     seen: list[bytes | None] = []
 
     def make(made: bytes | None) -> Any:
@@ -89,7 +89,7 @@ def test_a_value_is_changed_to_what_is_made_of_it(store: Store) -> None:
     assert seen == [None, b"one", b"other", None]
 
 
-def test_a_value_that_is_given_back_stays(store: Store) -> None:
+def test_update_with_same_value_keeps_it(store: Store) -> None:
     store.put("a", b"value")
     store.change("a", lambda old: old)
     with pytest.raises(DataError, match="at most 4") as caught:
@@ -102,7 +102,7 @@ def test_a_value_that_is_given_back_stays(store: Store) -> None:
     assert store.get("a") == b"value"
 
 
-def test_a_held_key_is_held_by_one(store: Store) -> None:
+def test_held_key_excludes_other_holders(store: Store) -> None:
     """Work under a held key excludes other such work, gives its result, and leaves nothing."""
     running: list[int] = []
     most: list[int] = []
@@ -125,7 +125,7 @@ def test_a_held_key_is_held_by_one(store: Store) -> None:
         store.hold("../outside", work)
 
 
-def test_an_error_under_a_held_key_is_passed_on(store: Store) -> None:
+def test_error_under_held_key_propagates(store: Store) -> None:
     """The exception is raised as it is, and the key is free again."""
 
     def fail() -> None:
@@ -138,7 +138,7 @@ def test_an_error_under_a_held_key_is_passed_on(store: Store) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 4096, 3_000_001])
-def test_values_of_any_size(store: Store, size: int) -> None:
+def test_values_of_any_size_round_trip(store: Store, size: int) -> None:
     """Empty and large values come back equal."""
     value = np.random.default_rng(size).bytes(size)
     store.put("k", value)
@@ -155,21 +155,21 @@ def test_values_of_any_size(store: Store, size: int) -> None:
         memoryview(b"a-b-c-d")[::2],
     ],
 )
-def test_any_buffer_can_be_put(store: Store, value: Any) -> None:
+def test_put_accepts_any_buffer(store: Store, value: Any) -> None:
     """Buffers of any kind are stored as their bytes in C order."""
     store.put("k", value)
     assert store.get("k") == b"abcd"
 
 
 @pytest.mark.parametrize("value", ["text", 1, None, [1, 2]])
-def test_what_has_no_buffer_is_a_type_error(store: Store, value: Any) -> None:
+def test_put_of_non_buffer_raises_type_error(store: Store, value: Any) -> None:
     """Nothing is stored for an object without bytes."""
     with pytest.raises(TypeError):
         store.put("k", value)
     assert store.list() == []
 
 
-def test_compare_and_set(store: Store) -> None:
+def test_replace_requires_expected_value(store: Store) -> None:
     """``replace`` changes only what is as expected."""
     assert not store.replace("k", b"1", b"0")
     assert store.replace("k", b"1", None)
@@ -215,7 +215,7 @@ def test_ranges_of_keys(store: Store) -> None:
         store.list_range("../a")
 
 
-def test_a_value_is_had_with_its_version(store: Store) -> None:
+def test_open_value_has_version(store: Store) -> None:
     assert store.get_version("a") is None
     store.put("a", b"value")
     opened = store.open_value("a")
@@ -228,7 +228,7 @@ def test_a_value_is_had_with_its_version(store: Store) -> None:
         assert version == opened.version
 
 
-def test_a_value_is_had_with_its_generation(store: Store) -> None:
+def test_kvstore_read_has_generation(store: Store) -> None:
     """It tells states apart, also where the store has no versions; changes may depend on it."""
     assert store.read_versioned("a").state == "missing"
     assert not store.write_versioned("a", b"v", b"\0no version").generation
@@ -280,7 +280,7 @@ def test_delete_prefix(store: Store) -> None:
 
 
 @pytest.mark.parametrize("key", [*ESCAPING, "x.__lock", "x.__lock/y"])
-def test_keys_that_could_escape_are_refused_by_every_call(store: Store, key: str) -> None:
+def test_escaping_keys_raise_in_every_call(store: Store, key: str) -> None:
     """No call takes a key that is none, and nothing changes."""
     store.put("k", b"v")
     calls: list[Callable[[], object]] = [
@@ -300,7 +300,7 @@ def test_keys_that_could_escape_are_refused_by_every_call(store: Store, key: str
     assert store.list() == ["k"]
 
 
-def test_a_prefix_ends_in_a_slash(store: Store) -> None:
+def test_prefix_without_slash_raises(store: Store) -> None:
     """A prefix that could match half a name is refused."""
     store.put("ab", b"v")
     for call in (store.list, store.list_dir, store.delete_prefix):
@@ -312,14 +312,14 @@ def test_a_prefix_ends_in_a_slash(store: Store) -> None:
 @pytest.mark.parametrize(
     "key", ["a\\b", "..\\x", "a b", "...", "-rf", "~", "C:x", "%2e%2e", "x__lock", "日本"]
 )
-def test_odd_but_harmless_keys_work(store: Store, key: str) -> None:
+def test_unusual_valid_keys_round_trip(store: Store, key: str) -> None:
     """What only looks special is an ordinary name."""
     store.put(f"g/{key}/v", b"v")
     assert store.get(f"g/{key}/v") == b"v"
     assert store.list() == [f"g/{key}/v"]
 
 
-def test_a_reader_never_sees_half_a_value(store: Store) -> None:
+def test_reader_sees_whole_values_only(store: Store) -> None:
     """While values of different size replace each other, every read gets one whole."""
     values = [
         bytes([letter]) * size for letter, size in zip(b"abc", (10, 70_000, 300_000), strict=True)
@@ -338,7 +338,7 @@ def test_a_reader_never_sees_half_a_value(store: Store) -> None:
             writer.result()
 
 
-def test_threads_that_compare_and_set_lose_nothing(store: Store) -> None:
+def test_concurrent_threads_lose_no_update(store: Store) -> None:
     """Each successful replacement is in the result."""
 
     def work(_: int) -> None:
@@ -413,7 +413,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_any_sequence_of_calls(kind: str, tmp_path: Path) -> None:
+def test_random_calls_match_model(kind: str, tmp_path: Path) -> None:
     """Every kind of store does what a dict does."""
     numbers = itertools.count()
     count = 20 if kind in {"local", "memory", "mapping"} else 6
@@ -427,7 +427,7 @@ def test_any_sequence_of_calls(kind: str, tmp_path: Path) -> None:
     )
 
 
-def test_an_array_in_every_store(store: Store) -> None:
+def test_array_round_trips_in_every_store(store: Store) -> None:
     """Arrays of both formats, sharded too, come back, and so do changes of their parts."""
     data = np.random.default_rng(0).integers(0, 1000, (60, 50)).astype("i4")
     group = tessarr.create_group(store, path="deep/g", attributes={"a": 1})
@@ -449,7 +449,7 @@ def test_an_array_in_every_store(store: Store) -> None:
     assert list(tessarr.open_group(store, path="deep/g")) == ["sharded"]
 
 
-def test_an_opened_value_is_read_by_parts(store: Store) -> None:
+def test_open_value_reads_parts(store: Store) -> None:
     """Parts are what they are of the whole, and none lies outside."""
     value = np.random.default_rng(0).bytes(200_000)
     for size in (0, 10, 200_000):
@@ -465,7 +465,7 @@ def test_an_opened_value_is_read_by_parts(store: Store) -> None:
     assert store.open_value("absent") is None
 
 
-def test_a_pickle_is_a_store_with_the_same_values(store: Store) -> None:
+def test_unpickled_store_has_same_values(store: Store) -> None:
     """Whether it shares them or copies them."""
     store.put("a/k", b"v")
     again = pickle.loads(pickle.dumps(store))
@@ -501,7 +501,7 @@ def test_processes_that_compare_and_set_lose_nothing(kind: str, tmp_path: Path) 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
-def test_a_forked_child_uses_the_store(store: Store) -> None:
+def test_forked_child_uses_store(store: Store) -> None:
     """Reads what the parent wrote, writes, reads and lists that."""
     if isinstance(store, ZipStore):
         pytest.skip("a child may not write to the file of its parent: see test_zip.py")

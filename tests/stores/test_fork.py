@@ -81,7 +81,7 @@ def test_children_of_a_busy_parent_do_not_hang(kind: str, tmp_path: Path) -> Non
     assert results == [True] * 20
 
 
-def test_a_key_held_at_the_fork_is_free_in_the_child() -> None:
+def test_key_held_at_fork_is_free_in_child() -> None:
     """A change that another thread was making does not exist in the child."""
     entered, leave = threading.Event(), threading.Event()
     parent = os.getpid()
@@ -110,7 +110,7 @@ def test_a_key_held_at_the_fork_is_free_in_the_child() -> None:
     assert store.get("k") == b"parent"
 
 
-def test_what_another_thread_had_begun_to_make_is_made_in_the_child() -> None:
+def test_lazy_objects_at_fork_are_created_in_child() -> None:
     """Nobody waits for who was left behind: here, for who was importing the errors of Tessarr."""
     subprocess.run([sys.executable, "-c", _BEGUN], check=True, timeout=60)
 
@@ -149,7 +149,7 @@ assert status == 0, status
 """
 
 
-def test_a_dictionary_is_listed_at_once() -> None:
+def test_dict_is_listed_in_one_step() -> None:
     """Nothing is imported meanwhile, which would let other threads change it."""
     subprocess.run([sys.executable, "-c", _LISTED], check=True, timeout=60)
 
@@ -171,7 +171,7 @@ assert store.list() == ["a", "b"]
 
 
 @pytest.mark.parametrize("was_used", [True, False])
-def test_children_ask_servers_as_often_as_they_are_told(
+def test_forked_children_keep_request_limits(
     remote_path: tuple[str, Proxy, str], was_used: bool
 ) -> None:
     """Not more often, as fsspec does by itself; also where several threads ask first."""

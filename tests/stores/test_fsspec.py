@@ -51,7 +51,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, 
 
 
 @pytest.mark.slow
-def test_a_hierarchy_on_a_web_server(site: tuple[str, list[str]], tmp_path: Path) -> None:
+def test_hierarchy_on_web_server_is_read(site: tuple[str, list[str]], tmp_path: Path) -> None:
     """Arrays, sharded and not, and groups are read from a server that only gives files."""
     url, _ = site
     data = np.random.default_rng(0).random((300, 300))
@@ -70,7 +70,7 @@ def test_a_hierarchy_on_a_web_server(site: tuple[str, list[str]], tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_document_is_one_request(site: tuple[str, list[str]], tmp_path: Path) -> None:
+def test_document_needs_one_request(site: tuple[str, list[str]], tmp_path: Path) -> None:
     """What is small comes with the request that looks for it."""
     url, requests = site
     tessarr.create_array(tmp_path / "a", data=np.arange(10), chunks=(5,))
@@ -82,7 +82,7 @@ def test_a_document_is_one_request(site: tuple[str, list[str]], tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_a_part_of_a_shard_is_not_the_whole(tmp_path: Path, site: tuple[str, list[str]]) -> None:
+def test_read_of_subchunk_reads_part_of_shard(tmp_path: Path, site: tuple[str, list[str]]) -> None:
     """By ranges where the server knows them; a cache remembers them."""
     url, requests = site
     data = np.random.default_rng(0).random((500, 500))
@@ -115,7 +115,7 @@ class Compressing(Files):
 
 
 @pytest.mark.slow
-def test_parts_are_asked_for_as_they_are_stored(tmp_path: Path) -> None:
+def test_ranged_reads_request_no_encoding(tmp_path: Path) -> None:
     """A part of what a server has compressed would be no part of the value."""
     value = b"0123456789" * 20_000
     (tmp_path / "a").write_bytes(value)
@@ -130,7 +130,7 @@ def test_parts_are_asked_for_as_they_are_stored(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["%2e%2e/secret", "a?b", "a#b", "a b", "a%20b", "é/ü", "a+b&c=d"])
-def test_names_that_mean_something_in_a_url(
+def test_names_with_url_characters_round_trip(
     site: tuple[str, list[str]], tmp_path: Path, key: str
 ) -> None:
     """Keys are names, not URLs: none is read as another one, and none leaves the root."""
@@ -145,7 +145,7 @@ def test_names_that_mean_something_in_a_url(
     assert store.list() == [key]
 
 
-def test_a_system_that_fails_is_no_empty_store() -> None:
+def test_failing_file_system_is_not_empty_store() -> None:
     """Errors are told; what is forbidden is absent where that is said."""
 
     class Forbidding(MemoryFileSystem):  # type: ignore[misc] # untyped
@@ -161,7 +161,7 @@ def test_a_system_that_fails_is_no_empty_store() -> None:
     assert FSStore("/x", fs=Forbidding(), exceptions=(PermissionError,)).get("k") is None
 
 
-def test_the_local_file_system_is_a_local_store(tmp_path: Path) -> None:
+def test_local_file_system_uses_local_store(tmp_path: Path) -> None:
     """With its locks and atomic replacement; nothing of it is lost in between."""
     store = FsspecStore(LocalFileSystem(), str(tmp_path / "x"))
     store.put("a/b", b"v")
@@ -170,7 +170,7 @@ def test_the_local_file_system_is_a_local_store(tmp_path: Path) -> None:
     assert open_store(UPath(tmp_path / "x"))[0] == LocalStore(tmp_path / "x")
 
 
-def test_what_only_renames_paths_is_seen_through(tmp_path: Path) -> None:
+def test_dir_file_system_is_unwrapped(tmp_path: Path) -> None:
     """Folders of folders, and file systems made asynchronous for zarr-python 3."""
     from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
 
@@ -190,7 +190,7 @@ def test_an_asynchronous_file_system(site: tuple[str, list[str]], tmp_path: Path
     assert FsspecStore(fs, site[0]).get("k") == b"v"
 
 
-def test_what_was_given_comes_back(tmp_path: Path) -> None:
+def test_fsspec_object_is_returned_as_store(tmp_path: Path) -> None:
     """A map and a path are stores, and the store of what is opened in them."""
     where = f"memory:/{tmp_path}/given"
     for store in (fsspec.get_mapper(where), UPath(where)):
@@ -200,7 +200,7 @@ def test_what_was_given_comes_back(tmp_path: Path) -> None:
         assert tessarr.open_array(FsspecStore.from_url(where), mode="r")[:].tolist() == [1, 2, 3]
 
 
-def test_stores_of_both_makers(tmp_path: Path) -> None:
+def test_both_constructors_make_equal_stores(tmp_path: Path) -> None:
     """By URL, path and map: equal where file system and folder are."""
     where = f"memory:/{tmp_path}/x"
     store = FsspecStore.from_url(where)
@@ -221,7 +221,7 @@ def test_stores_of_both_makers(tmp_path: Path) -> None:
         FsspecStore({}, "x")
 
 
-def test_the_store_of_zarr_python_2(tmp_path: Path) -> None:
+def test_fsstore_accepts_arguments_of_zarr_python_2(tmp_path: Path) -> None:
     """Its arguments mean what they meant, or are refused."""
     where = f"memory:/{tmp_path}/fs"
     store = FSStore(where, dimension_separator="/", check=True, create=True)
@@ -248,7 +248,7 @@ def test_the_store_of_zarr_python_2(tmp_path: Path) -> None:
         FSStore("/y", fs=MemoryFileSystem(), anon=True)
 
 
-def test_a_listing_is_never_an_old_one(tmp_path: Path) -> None:
+def test_listing_ignores_cache(tmp_path: Path) -> None:
     """What others add shows, whatever fsspec remembers."""
 
     class Remembering(MemoryFileSystem):  # type: ignore[misc] # untyped
@@ -280,7 +280,7 @@ def test_a_listing_is_never_an_old_one(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
-def test_a_child_makes_its_own_connections(site: tuple[str, list[str]], tmp_path: Path) -> None:
+def test_forked_child_opens_own_connections(site: tuple[str, list[str]], tmp_path: Path) -> None:
     """The thread that serves requests is not in a child; the child has another one."""
     (tmp_path / "k").write_bytes(b"v")
     store = FsspecStore.from_url(site[0])
@@ -308,7 +308,7 @@ def test_a_chained_url(site: tuple[str, list[str]], tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("site", [pytest.param(True, id="ranges")], indirect=True)
-def test_a_zip_file_on_a_web_server(site: tuple[str, list[str]], tmp_path: Path) -> None:
+def test_zip_file_on_web_server_is_read(site: tuple[str, list[str]], tmp_path: Path) -> None:
     """By its URL alone, as it was shared; also where a folder was packed."""
     for name, folder in (("plain.zip", ""), ("packed.zip", "packed.zarr")):
         with ZipStore(tmp_path / name, mode="w") as store:
@@ -339,7 +339,7 @@ def test_deletion_removes_documents_before_chunks(monkeypatch: pytest.MonkeyPatc
     assert [path.rpartition("/")[2] for path in chunks] == ["0", "1"]
 
 
-def test_keys_are_no_patterns() -> None:
+def test_delete_treats_no_key_as_pattern() -> None:
     """Below a prefix exactly its keys are deleted, whatever characters they have."""
     store = FsspecStore(MemoryFileSystem(), "/root[1]/a*")
     other = FsspecStore(MemoryFileSystem(), "/root1/ab")

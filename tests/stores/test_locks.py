@@ -69,7 +69,7 @@ def test_processes_lose_no_update(tmp_path: Path, processes: int, count: int) ->
 
 
 @pytest.mark.slow
-def test_tensorstore_and_we_lose_no_update(tmp_path: Path) -> None:
+def test_update_with_tensorstore_loses_nothing(tmp_path: Path) -> None:
     """TensorStore and Tessarr increment one number together, by the same locks."""
     pytest.importorskip("tensorstore", reason="needs TensorStore, whose lock protocol is tested")
     run_programs(
@@ -80,7 +80,7 @@ def test_tensorstore_and_we_lose_no_update(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_writer_leaves_whole_values_and_stops_nobody(tmp_path: Path) -> None:
+def test_killed_writer_leaves_whole_values_and_no_lock(tmp_path: Path) -> None:
     """After SIGKILL at random moments the value is one that was put, whole, or absent."""
     moments = random.Random(11)
     store = LocalStore(tmp_path)
@@ -121,7 +121,7 @@ def held_by_another_process(lock_file: Path) -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_a_writer_waits_for_the_lock_and_a_reader_does_not(tmp_path: Path) -> None:
+def test_writer_waits_for_lock_and_reader_does_not(tmp_path: Path) -> None:
     """Who finds the lock file held waits; the old value can be read meanwhile."""
     store = LocalStore(tmp_path)
     store.put("k", b"old")
@@ -190,7 +190,7 @@ def test_a_folder_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> Non
     assert caught.value.key == "k"
 
 
-def test_stale_lock_files_do_not_show(tmp_path: Path) -> None:
+def test_stale_lock_files_are_not_listed(tmp_path: Path) -> None:
     """What a killed writer left is neither listed nor kept by delete_prefix."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "k.__lock").write_bytes(b"half")

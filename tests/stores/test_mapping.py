@@ -21,7 +21,7 @@ def mapping(store: Store) -> StoreMapping:
     return store
 
 
-def test_it_is_a_mutable_mapping(mapping: StoreMapping) -> None:
+def test_store_is_mutable_mapping(mapping: StoreMapping) -> None:
     """All that a dict can do with keys and bytes."""
     assert isinstance(mapping, MutableMapping)
     assert bool(mapping)
@@ -43,7 +43,7 @@ def test_it_is_a_mutable_mapping(mapping: StoreMapping) -> None:
     assert dict(mapping) == {}
 
 
-def test_keys_that_are_not_there(mapping: StoreMapping) -> None:
+def test_absent_keys_raise(mapping: StoreMapping) -> None:
     """A missing key is a `KeyError`; what is no key is refused, or not in it."""
     for action in (lambda: mapping["a"], lambda: mapping.__delitem__("a")):
         with pytest.raises(NotFoundError, match="there is no key 'a' in ") as caught:
@@ -78,14 +78,14 @@ def test_folders(mapping: StoreMapping) -> None:
     assert len(mapping) == 0
 
 
-def test_a_block_leaves_it_as_it_is(mapping: StoreMapping) -> None:
+def test_with_block_keeps_store_usable(mapping: StoreMapping) -> None:
     """A store that holds nothing open goes on to work."""
     with mapping as entered:
         assert entered is mapping
         entered["a"] = b"1"
 
 
-def test_one_that_is_read_only_refuses(tmp_path: Any) -> None:
+def test_read_only_mapping_raises(tmp_path: Any) -> None:
     """Every change, and in a way that users of files know."""
     LocalStore(tmp_path)["a/b"] = b"1"
     store = LocalStore(tmp_path, read_only=True)

@@ -56,7 +56,7 @@ for number in itertools.count():
 """
 
 
-def test_nothing_is_made_by_reading(tmp_path: Path) -> None:
+def test_sqlite_read_creates_no_file(tmp_path: Path) -> None:
     """An absent file is an empty store, and stays absent."""
     store = SQLiteStore(tmp_path / "sub" / "x.db")
     assert (store.get("k"), store.list(), store.list_dir("a/")) == (None, [], ([], []))
@@ -69,7 +69,7 @@ def test_nothing_is_made_by_reading(tmp_path: Path) -> None:
     assert (tmp_path / "sub" / "x.db").exists()
 
 
-def test_one_file_remains(tmp_path: Path) -> None:
+def test_sqlite_close_leaves_one_file(tmp_path: Path) -> None:
     """What stands beside the database while it is used goes when it is closed."""
     path = tmp_path / "x.db"
     with SQLiteStore(path) as store:
@@ -85,7 +85,7 @@ def test_one_file_remains(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_program_that_ends_leaves_one_file(tmp_path: Path) -> None:
+def test_sqlite_exit_leaves_one_file(tmp_path: Path) -> None:
     """Also where nobody closes the store."""
     code = (
         "import sys, tessarr; from tessarr.stores import SQLiteStore;"
@@ -96,7 +96,7 @@ def test_a_program_that_ends_leaves_one_file(tmp_path: Path) -> None:
     assert tessarr.open_array(SQLiteStore(tmp_path / "x.db"))[:].tolist() == [1, 2, 3]
 
 
-def test_the_table_is_that_of_zarr_python_2(tmp_path: Path) -> None:
+def test_sqlite_table_is_that_of_zarr_python_2(tmp_path: Path) -> None:
     """What its SQLiteStore wrote is read, also values that are text; ours is as simple."""
     path = tmp_path / "old.sqldb"
     with sqlite3.connect(path) as old:
@@ -158,9 +158,7 @@ def test_processes_that_append_lose_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_lock_that_is_never_left_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sqlite_permanent_lock_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits too long for another process says so; a dead one holds nobody up."""
     path = tmp_path / "x.db"
     monkeypatch.setattr("tessarr.store.sqlite.database._WAIT_S", 0.05)
@@ -203,7 +201,7 @@ def test_a_killed_writer_leaves_whole_values(tmp_path: Path) -> None:
     check.close()
 
 
-def test_an_opened_value_stays_what_it_was(tmp_path: Path) -> None:
+def test_sqlite_open_value_is_snapshot(tmp_path: Path) -> None:
     """Large and small values are read by parts from the state in which they were opened."""
     store = SQLiteStore(tmp_path / "x.db")
     for size in (10, 1_000_000):
@@ -219,7 +217,7 @@ def test_an_opened_value_stays_what_it_was(tmp_path: Path) -> None:
         assert store.get("k") == b"b" * size
 
 
-def test_a_value_that_outlives_its_store_says_so(tmp_path: Path) -> None:
+def test_sqlite_value_of_closed_store_raises(tmp_path: Path) -> None:
     """After `close` an opened value is an error, no crash."""
     store = SQLiteStore(tmp_path / "x.db")
     store.put("k", bytes(1_000_000))
@@ -276,7 +274,7 @@ def test_a_folder_that_cannot_be_written_to(
     reader.close()
 
 
-def test_what_is_no_database(tmp_path: Path) -> None:
+def test_sqlite_of_other_file_raises(tmp_path: Path) -> None:
     """A file of something else is an error and stays as it is; so is a damaged one."""
     path = tmp_path / "x.db"
     path.write_bytes(b"not a database at all, but a text of some length" * 100)
@@ -307,7 +305,7 @@ def test_chunks_of_format_2_may_be_named_with_slashes(tmp_path: Path) -> None:
         SQLiteStore(tmp_path / "b.sqlite", dimension_separator="-")  # type: ignore[arg-type]
 
 
-def test_a_database_of_others_has_no_keys(tmp_path: Path) -> None:
+def test_sqlite_without_table_is_empty(tmp_path: Path) -> None:
     """Without the table the store is empty; writing adds the table, and nothing else changes."""
     path = tmp_path / "x.db"
     with sqlite3.connect(path) as other:
@@ -319,7 +317,7 @@ def test_a_database_of_others_has_no_keys(tmp_path: Path) -> None:
     assert store.list() == ["k"]
 
 
-def test_a_locked_database_is_an_error_after_a_while(
+def test_sqlite_locked_database_raises_after_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who waits too long gets an error that says so; readers never wait."""
@@ -338,7 +336,7 @@ def test_a_locked_database_is_an_error_after_a_while(
     store.put("k", b"w")
 
 
-def test_too_large_a_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sqlite_too_large_value_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What SQLite cannot take is refused by name, and what was there stays."""
     store = SQLiteStore(tmp_path / "x.db")
     store.put("k", b"v")
@@ -375,7 +373,7 @@ def test_equality_pickles_and_repr(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
-def test_a_child_uses_connections_of_its_own(tmp_path: Path) -> None:
+def test_sqlite_forked_child_opens_own_connections(tmp_path: Path) -> None:
     """What a child does and how it ends does not harm the parent's connections."""
     store = SQLiteStore(tmp_path / "x.db")
     store.put("k", b"x" * 100_000)

@@ -37,7 +37,7 @@ OURS = [93, 95]  # Zstandard and xz, which zipfile does not know before Python 3
 # What it is for
 
 
-def test_the_example_of_the_tutorial(tmp_path: Path) -> None:
+def test_zip_tutorial_example_runs(tmp_path: Path) -> None:
     """A file as large as it was in 2016, where the chunks are."""
     path = tmp_path / "example.zip"
     store = ZipStore(path, mode="w")
@@ -56,7 +56,7 @@ def test_the_example_of_the_tutorial(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_standard_library_reads_what_is_written(tmp_path: Path, method: int) -> None:
+def test_zipfile_reads_written_file(tmp_path: Path, method: int) -> None:
     """Every method, names that are not ASCII, values of any size."""
     path = tmp_path / "a.zip"
     values = {"a/b": b"1" * 5000, "é/ü": b"", "c": os.urandom(3000)}
@@ -71,7 +71,7 @@ def test_the_standard_library_reads_what_is_written(tmp_path: Path, method: int)
 
 @pytest.mark.covers("V3-ZIP-01")
 @pytest.mark.parametrize("method", METHODS)
-def test_what_the_standard_library_writes_is_read(method: int) -> None:
+def test_zip_store_reads_file_of_zipfile(method: int) -> None:
     """Stored or compressed, and folders are no values."""
     values = {"a/b": b"1" * 5000, "é/ü": b"", "c": os.urandom(3000)}
     store = open_zip(write_zip(values | {"a/": b""}, method=method))
@@ -100,14 +100,14 @@ def test_zstandard_and_xz(tmp_path: Path, method: int) -> None:
 
 
 @pytest.mark.slow
-def test_the_best_that_methods_do_is_not_too_much() -> None:
+def test_maximum_compression_ratios_are_accepted() -> None:
     """What all methods make of nothing but zeros is read."""
     for method in METHODS[1:]:
         assert open_zip(write_zip({"a": bytes(1 << 25)}, method=method))["a"] == bytes(1 << 25)
 
 
 @pytest.mark.covers("V3-ZIP-01")
-def test_what_streams_write_is_read() -> None:
+def test_zip_of_stream_is_read() -> None:
     """Sizes behind the bytes, zip64, comments, something before the first entry."""
 
     class Stream(io.RawIOBase):
@@ -136,7 +136,7 @@ def test_what_streams_write_is_read() -> None:
 
 
 @pytest.mark.covers("V3-ZIP-01")
-def test_the_last_of_a_name_counts() -> None:
+def test_last_entry_of_name_counts() -> None:
     """What other programs wrote twice is read once, and written once."""
     buffer = io.BytesIO()
     with warnings.catch_warnings():
@@ -151,7 +151,7 @@ def test_the_last_of_a_name_counts() -> None:
 
 
 @pytest.mark.parametrize("in_memory", [False, True])
-def test_rewriting_leaves_nothing_behind(tmp_path: Path, in_memory: bool) -> None:
+def test_close_removes_garbage(tmp_path: Path, in_memory: bool) -> None:
     """The last value of each key, and a file that is as large as if it had been written once."""
     place: Any = io.BytesIO() if in_memory else tmp_path / "a.zip"
     path = place if in_memory else str(place)
@@ -175,7 +175,7 @@ def test_rewriting_leaves_nothing_behind(tmp_path: Path, in_memory: bool) -> Non
     assert values.tolist() == [9] * 10 + [4] * 85 + [0] * 5
 
 
-def test_little_garbage_in_a_large_file_stays(tmp_path: Path) -> None:
+def test_little_garbage_in_large_file_stays(tmp_path: Path) -> None:
     """A large file is not copied for a little; for a fifth of it, it is."""
     path = tmp_path / "a.zip"
     large = bytes(1 << 22)
@@ -230,7 +230,7 @@ def test_modes(tmp_path: Path) -> None:
         ZipStore(3)  # type: ignore[arg-type]
 
 
-def test_a_file_that_nothing_came_of_is_gone(tmp_path: Path) -> None:
+def test_failed_creation_leaves_no_file(tmp_path: Path) -> None:
     """Opening to append makes no file; creating one does."""
     ZipStore(tmp_path / "a.zip").close()
     assert list(tmp_path.iterdir()) == []
@@ -239,7 +239,7 @@ def test_a_file_that_nothing_came_of_is_gone(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_file_before_something_is_written(
+def test_zip_mode_a_creates_file_at_first_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor a folder: what looks, changes nothing or fails leaves none."""
@@ -266,7 +266,7 @@ def _full(*_: object) -> int:
     raise OSError(28, "No space left on device")
 
 
-def test_a_file_that_others_make_meanwhile(tmp_path: Path) -> None:
+def test_file_created_by_other_process_meanwhile_raises(tmp_path: Path) -> None:
     """It is seen, and added to; one that is none is an error as long as it is there."""
     path = tmp_path / "a.zip"
     store = ZipStore(path)
@@ -283,7 +283,7 @@ def test_a_file_that_others_make_meanwhile(tmp_path: Path) -> None:
     assert read_zip(path) == {"a": b"1", "b": b"2"}
 
 
-def test_a_closed_store_says_so(tmp_path: Path) -> None:
+def test_closed_zip_store_raises(tmp_path: Path) -> None:
     """Nothing is read or written after the end; closing again is fine."""
     path = tmp_path / "a.zip"
     store = ZipStore(path)
@@ -378,7 +378,7 @@ def test_new_file_called_ozx_is_a_zip_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_no_longer_used_is_closed(tmp_path: Path) -> None:
+def test_unreferenced_zip_store_is_closed(tmp_path: Path) -> None:
     """An array that is forgotten, and the end of Python, complete the file."""
     path = tmp_path / "a.zip"
     tessarr.create_array(path, data=[1, 2])
@@ -389,7 +389,7 @@ def test_what_is_no_longer_used_is_closed(tmp_path: Path) -> None:
 
 
 @pytest.mark.covers("V3-ZIP-01")
-def test_a_folder_that_was_packed(tmp_path: Path) -> None:
+def test_zip_of_one_folder_opens_that_folder(tmp_path: Path) -> None:
     """Where somebody packed a folder with a node, by its path the node is found."""
     folder = LocalStore(tmp_path / "data.zarr")
     tessarr.create_array(folder, data=[1, 2])
@@ -407,7 +407,7 @@ def test_a_folder_that_was_packed(tmp_path: Path) -> None:
     assert tessarr.open(path, "r").path == ""
 
 
-def test_a_packed_folder_whose_node_has_its_name(tmp_path: Path) -> None:
+def test_zip_of_one_folder_with_node_of_same_name(tmp_path: Path) -> None:
     """What is below the node is found before the node itself; what is new is below the folder."""
     folder = LocalStore(tmp_path / "a")
     tessarr.create_group(folder).create_array("a", data=[1, 2])
@@ -498,7 +498,7 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
     ZipStore(path).close()
 
 
-def test_a_reader_keeps_what_it_opened(tmp_path: Path) -> None:
+def test_zip_open_value_is_snapshot(tmp_path: Path) -> None:
     """A writer that replaces and tidies does not disturb who reads."""
     path = tmp_path / "a.zip"
     with ZipStore(path, mode="w") as store:
@@ -514,7 +514,7 @@ def test_a_reader_keeps_what_it_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-def test_a_value_that_is_replaced_is_never_absent(tmp_path: Path) -> None:
+def test_replaced_zip_value_is_never_absent(tmp_path: Path) -> None:
     """Readers do not wait for writers: what they find is the old value or the new one."""
     there: list[bool] = []
 
@@ -556,7 +556,7 @@ def test_a_forked_child_reads_and_does_not_write(tmp_path: Path) -> None:
 # Size
 
 
-def test_parts_are_read_by_themselves() -> None:
+def test_zip_stored_values_allow_ranged_reads() -> None:
     """A part of a stored value, such as a chunk of a shard, takes two small reads."""
 
     class Noting(io.BytesIO):
@@ -579,7 +579,7 @@ def test_parts_are_read_by_themselves() -> None:
 
 
 @pytest.mark.slow
-def test_more_values_than_16_bits_count() -> None:
+def test_zip_with_more_than_65535_values() -> None:
     """The file has the records of zip64 then, and only then."""
     data = bytearray()
     entries = []
@@ -597,7 +597,7 @@ def test_more_values_than_16_bits_count() -> None:
             store["more"] = b""
 
 
-def test_a_file_larger_than_32_bits_reach(tmp_path: Path) -> None:
+def test_zip_larger_than_4_gib(tmp_path: Path) -> None:
     """Offsets are those of zip64; nothing is copied to remove a hole."""
     path = tmp_path / "a.zip"
     with ZipStore(path, mode="w") as store:
@@ -624,7 +624,7 @@ def test_urls(tmp_path: Path) -> None:
     assert isinstance(array.store, ZipStore)
 
 
-def test_a_write_that_fails_leaves_the_file_as_it_was() -> None:
+def test_failed_write_leaves_zip_unchanged() -> None:
     """A full disk: the old value is there, and the file can still be completed."""
 
     class Full(io.BytesIO):

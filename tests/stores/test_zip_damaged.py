@@ -100,13 +100,13 @@ def test_a_wrong_checksum(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a/../../x", "a//x", "a/./x", "..", "../"])
-def test_names_that_lead_elsewhere(name: str) -> None:
+def test_escaping_names_raise(name: str) -> None:
     """Nothing is unpacked, yet whoever makes such a name means harm."""
     with pytest.raises(DataError, match="may lead out of the file's place"):
         open_zip(write_zip({"a": b"1", name: b"2"}))
 
 
-def test_entries_that_overlap() -> None:
+def test_overlapping_entries_raise() -> None:
     """Two names of the same bytes, and one that lies in another: how bombs are made."""
     inner = write_zip({"b": b"x" * 10})
     outer = bytearray(write_zip({"a": inner, "b": b"x" * 10}))
@@ -118,7 +118,7 @@ def test_entries_that_overlap() -> None:
             open_zip(bytes(outer))
 
 
-def test_sizes_that_cannot_be() -> None:
+def test_impossible_sizes_raise() -> None:
     """A value that claims to be larger than its bytes can make it takes no memory."""
     for method in METHODS:
         data = bytearray(write_zip({"a": b"x" * 100}, method=method))
@@ -132,14 +132,14 @@ def test_sizes_that_cannot_be() -> None:
             open_zip(bytes(data))["a"]
 
 
-def test_metadata_that_unpacks_to_more_than_is_allowed() -> None:
+def test_too_large_metadata_raises() -> None:
     """The size is known before anything is unpacked."""
     data = write_zip({"zarr.json": b" " * (1 << 20)}, method=zipfile.ZIP_DEFLATED)
     with tessarr.options(metadata_bytes=1000), pytest.raises(tessarr.errors.MetadataError):
         tessarr.open(open_zip(data), "r")
 
 
-def test_what_is_not_supported() -> None:
+def test_unsupported_zip_features_raise() -> None:
     """Encrypted values, unknown methods and volumes are named."""
     data = bytearray(write_zip({"a": b"1"}))
     at = data.rindex(b"PK\1\2")
@@ -156,7 +156,7 @@ def test_what_is_not_supported() -> None:
         open_zip(bytes(data))
 
 
-def test_a_directory_that_is_elsewhere() -> None:
+def test_misplaced_directory_raises() -> None:
     """Counts and places that contradict each other are refused."""
     data = write_zip({"a": b"1", "b": b"2"})
     end = data.rindex(b"PK\5\6")

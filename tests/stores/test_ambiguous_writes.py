@@ -70,7 +70,7 @@ def lose(far: tuple[Proxy, FsspecStore], monkeypatch: pytest.MonkeyPatch) -> Any
 
 
 @pytest.mark.parametrize("status", [0, 500, 504])
-def test_what_is_replaced_is_not_said_to_be_otherwise(
+def test_applied_replace_is_no_conflict(
     far: tuple[Proxy, FsspecStore], lose: Any, status: int
 ) -> None:
     """It is an error, whatever it was, and whatever takes its place."""
@@ -111,7 +111,7 @@ def test_commits_of_one_key_are_not_said_to_be_conflicts(
     assert store.get("a") == b"newer"
 
 
-def test_what_was_not_made_is_made(far: tuple[Proxy, FsspecStore], lose: Any) -> None:
+def test_unapplied_change_is_repeated(far: tuple[Proxy, FsspecStore], lose: Any) -> None:
     """The server is asked again."""
     _, store = far
     store.put("a", b"old")
@@ -139,7 +139,7 @@ def test_rows_are_not_appended_twice(far: tuple[Proxy, FsspecStore], lose: Any) 
     assert tessarr.open_array(store)[:].tolist() == [0, 7, 2, 3, 0, 0, 0, 0]
 
 
-def test_who_was_only_busy_has_made_nothing(far: tuple[Proxy, FsspecStore], lose: Any) -> None:
+def test_busy_server_has_applied_no_change(far: tuple[Proxy, FsspecStore], lose: Any) -> None:
     """What is there then is what others have made, be it the same."""
     proxy, store = far
     rival = FsspecStore(store.fs, store.path, concurrency=1)
@@ -151,7 +151,7 @@ def test_who_was_only_busy_has_made_nothing(far: tuple[Proxy, FsspecStore], lose
     assert store.get("a") == b"new"
 
 
-def test_other_sessions_are_left_alone() -> None:
+def test_other_sessions_are_not_traced() -> None:
     """Clients of older versions have one; others may be of another library."""
 
     async def watched() -> int:
@@ -164,7 +164,7 @@ def test_other_sessions_are_left_alone() -> None:
     assert asyncio.run(watched()) == 1
 
 
-def test_what_is_refused_is_told_as_it_was_asked(s3: Proxy) -> None:
+def test_refused_change_without_retry_is_conflict(s3: Proxy) -> None:
     """Also what the engine has asked."""
     store = FsspecStore.from_url("s3://bucket/told", {"endpoint_url": s3.url}, retries=False)
     store.put("a", b"x")
@@ -182,7 +182,7 @@ def test_what_is_refused_is_told_as_it_was_asked(s3: Proxy) -> None:
         assert s3.headers[0]["User-Agent"].startswith("tessarr/")
 
 
-def test_who_cannot_be_reached_may_be_later() -> None:
+def test_unreachable_server_is_transient_error() -> None:
     """Of those errors, too, that are none of the system's."""
     from botocore import exceptions
 
@@ -191,7 +191,7 @@ def test_who_cannot_be_reached_may_be_later() -> None:
         assert is_transient(kind(**where))
 
 
-def test_places_do_not_show_secrets() -> None:
+def test_endpoint_repr_hides_secrets() -> None:
     """They are seen where something goes wrong."""
     keys = ("name", "secret", "token", "region")
     place = Endpoint("http://host/", "", [("Authorization", "secret")], 1.0, "", signing_key=keys)

@@ -21,7 +21,7 @@ def test_paths(tmp_path: Path) -> None:
     assert open_store("odd:name#1?")[0] == LocalStore(Path.cwd() / "odd:name#1?")
 
 
-def test_nothing_is_created(tmp_path: Path) -> None:
+def test_open_store_creates_nothing(tmp_path: Path) -> None:
     """Opening a store touches no file."""
     store, _ = open_store(tmp_path / "new")
     assert store.list() == []
@@ -119,7 +119,7 @@ def test_missing_packages_are_named(
     assert caught.value.kind == "missing_package"
 
 
-def test_files_that_are_stores(tmp_path: Path) -> None:
+def test_open_store_recognizes_files(tmp_path: Path) -> None:
     """An SQLite database by URL: absolute, relative, and with a path inside."""
     file = tmp_path / "a b.db"
     store = SQLiteStore(file)
@@ -165,7 +165,7 @@ def test_zip_files_by_url(tmp_path: Path) -> None:
     assert (far.get("zarr.json"), far.list()) == (b"{}", ["g/zarr.json", "zarr.json"])
 
 
-def test_options_are_for_file_systems(tmp_path: Path) -> None:
+def test_storage_options_of_other_stores_raise(tmp_path: Path) -> None:
     """What takes none says so, and nothing is ignored."""
     folder = [tmp_path, str(tmp_path), tmp_path.as_uri()]
     stores: list[Any] = [None, {}, *folder, "memory://x", MemoryStore()]

@@ -39,9 +39,7 @@ def data(here: Path) -> Path:
         ("memory://x/y", ("memory://x/y", "")),
     ],
 )
-def test_the_hierarchy_is_found_above_the_node(
-    data: Path, text: str, expected: tuple[str, str]
-) -> None:
+def test_hierarchy_above_node_is_found(data: Path, text: str, expected: tuple[str, str]) -> None:
     """As far up as there are groups."""
     assert split_location(text) == expected
 
@@ -62,7 +60,7 @@ def test_from_inside_of_the_hierarchy(data: Path, monkeypatch: pytest.MonkeyPatc
     assert split_location(".") == (str(data / "data.zarr"), "a")
 
 
-def test_a_wrong_name_is_answered_with_a_right_one(data: Path, run: Run) -> None:
+def test_wrong_name_suggests_similar_name(data: Path, run: Run) -> None:
     """Of a node, of a group on the way, and of a folder."""
     for wrong, right in (
         ("data.zarr/a/temprature", "a/temperature"),
@@ -77,7 +75,7 @@ def test_a_wrong_name_is_answered_with_a_right_one(data: Path, run: Run) -> None
     assert "it has 'a', 'loose'" in err
 
 
-def test_a_group_where_an_array_is_needed(data: Path, run: Run) -> None:
+def test_group_instead_of_array_raises(data: Path, run: Run) -> None:
     """The arrays in it are named."""
     code, _, err = run("cat", "data.zarr/a")
     assert code == 1
@@ -87,14 +85,14 @@ def test_a_group_where_an_array_is_needed(data: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("wrong", "right"), [("inf", "info"), ("atrs", "attrs"), ("converter", "convert")]
 )
-def test_a_wrong_verb(run: Run, wrong: str, right: str) -> None:
+def test_wrong_verb_suggests_similar_verb(run: Run, wrong: str, right: str) -> None:
     """What may have been meant is said."""
     code, _, err = run(wrong, "x")
     assert code == 2
     assert f"there is no {wrong!r}; did you mean {right!r}?" in err
 
 
-def test_a_wrong_option(run: Run) -> None:
+def test_wrong_option_suggests_similar_option(run: Run) -> None:
     """With the usage of the verb."""
     code, _, err = run("ls", "x", "--recursiv-e")
     assert code == 2
@@ -102,7 +100,7 @@ def test_a_wrong_option(run: Run) -> None:
     assert "did you mean '--recursive'?" in err
 
 
-def test_a_change_by_the_path_of_the_node_keeps_copies_in_step(data: Path, run: Run) -> None:
+def test_change_by_node_path_updates_consolidated_metadata(data: Path, run: Run) -> None:
     """Also where only the folder of the array was named."""
     tessarr.consolidate_metadata("data.zarr")
     assert run("attrs", "data.zarr/a/temperature", "units=K")[0] == 0
@@ -112,7 +110,7 @@ def test_a_change_by_the_path_of_the_node_keeps_copies_in_step(data: Path, run: 
     assert tessarr.consolidated_differences("data.zarr") == {}
 
 
-def test_errors_of_others_are_one_line(data: Path, run: Run) -> None:
+def test_foreign_errors_are_one_line(data: Path, run: Run) -> None:
     """Unless the traceback is wanted."""
     document = data / "alone/zarr.json"
     document.write_text(json.dumps({**json.loads(document.read_text()), "shape": "x"}))
@@ -159,7 +157,7 @@ def test_hierarchies_behind_urls(far: dict[str, bytes], run: Run) -> None:
     assert not any(key.startswith("data.zarr/a/x") for key in far)
 
 
-def test_of_a_folder_of_stores_they_are_told(data: Path, run: Run) -> None:
+def test_folder_of_stores_error_lists_stores(data: Path, run: Run) -> None:
     (data / "plain").mkdir()
     (data / "packed.zip").touch()
     code, _, err = run("tree", ".")

@@ -89,7 +89,7 @@ def opened(url: str, **settings: Any) -> tessarr.Array:
     return tessarr.open_array(FsspecStore.from_url(url, **settings), mode="r")
 
 
-def test_what_a_server_leaves_out_is_asked_for_again(folder: Path) -> None:
+def test_short_response_is_completed(folder: Path) -> None:
     with served(folder, Sparing) as url:
         array = opened(url)
         assert (array[:] == VALUES).all()
@@ -101,7 +101,7 @@ def test_what_a_server_leaves_out_is_asked_for_again(folder: Path) -> None:
         assert value.read(100, 70_000) == (folder / "c/1/0").read_bytes()[100:70_100]
 
 
-def test_the_unit_of_ranges_is_read_in_any_case(folder: Path) -> None:
+def test_range_unit_is_case_insensitive(folder: Path) -> None:
     with served(folder, Files, unit="Bytes") as url:
         assert (opened(url)[2:7, 17_000:39_000] == VALUES[2:7, 17_000:39_000]).all()
 
@@ -119,7 +119,7 @@ def test_the_unit_of_ranges_is_read_in_any_case(folder: Path) -> None:
         ("", 2),
     ],
 )
-def test_who_refuses_a_range_and_tells_no_size_is_asked_for_all(
+def test_refused_range_without_size_reads_whole_file(
     tmp_path: Path, told: str, count: int, own: dict[str, Any]
 ) -> None:
     """What would have the range is no size; and of what is empty the state was not told."""
@@ -144,9 +144,7 @@ def test_who_refuses_a_range_and_tells_no_size_is_asked_for_all(
 
 
 @pytest.mark.parametrize("handler", [Mistaken, Behind])
-def test_other_bytes_are_not_taken_for_those_that_were_asked_for(
-    folder: Path, handler: type[Files]
-) -> None:
+def test_wrong_range_in_response_raises(folder: Path, handler: type[Files]) -> None:
     stored = (folder / "c/1/0").read_bytes()
     with served(folder, handler) as url:
         store = FsspecStore.from_url(url)
@@ -255,7 +253,7 @@ told()
         ("store.get('c/0/0')", 1),
     ],
 )
-def test_who_waits_for_a_loop_is_told_that_it_is_closed(
+def test_closed_event_loop_raises_in_waiting_threads(
     tmp_path: Path, what: str, most: int, cancelled: bool
 ) -> None:
     tessarr.create_array(tmp_path, data=VALUES, chunks=(1, 40_000))
@@ -284,7 +282,7 @@ def outcomes(works: list[Callable[[], object]]) -> list[object]:
     return found
 
 
-def test_changes_in_the_thread_of_the_loop_do_not_wait_for_it(bucket: Proxy) -> None:
+def test_changes_in_loop_thread_raise(bucket: Proxy) -> None:
     """Others who make them would."""
     settings = {"endpoint_url": bucket.url, "client_kwargs": {"region_name": "us-east-1"}}
     fs = fsspec.filesystem("s3", **settings)
@@ -315,7 +313,7 @@ def test_changes_in_the_thread_of_the_loop_do_not_wait_for_it(bucket: Proxy) -> 
     assert (few[:] == 5).all()
 
 
-def test_futures_are_not_waited_for_in_the_thread_of_the_loop(bucket: Proxy) -> None:
+def test_futures_in_loop_thread_raise(bucket: Proxy) -> None:
     """Where it is the loop that has to answer; others are."""
     place = {"driver": "zarr3", "kvstore": servers.kvstore_spec("s3", bucket, "futures/")}
     layout = ts.ChunkLayout(chunk_shape=[4])
@@ -354,7 +352,7 @@ def test_futures_are_not_waited_for_in_the_thread_of_the_loop(bucket: Proxy) -> 
     assert np.array_equal(array.read().result(), values)
 
 
-def test_turns_are_not_waited_for_in_the_thread_of_the_loop(bucket: Proxy) -> None:
+def test_limits_in_loop_thread_raise(bucket: Proxy) -> None:
     """Who has the only one waits for that thread."""
     context = ts.Context({"s3_request_concurrency": {"limit": 1}})
     place = {"driver": "zarr3", "kvstore": servers.kvstore_spec("s3", bucket, "turns/")}
@@ -400,7 +398,7 @@ sys.exit(int(sys.argv[3]))
 
 @pytest.mark.parametrize("end", ["0", "3", "raise"])
 @pytest.mark.parametrize("kind", ["plain", "waited", "ts"])
-def test_a_program_ends_while_one_chunk_is_asked_for(tmp_path: Path, kind: str, end: str) -> None:
+def test_program_exits_while_one_chunk_is_pending(tmp_path: Path, kind: str, end: str) -> None:
     tessarr.create_array(tmp_path, data=VALUES, chunks=(1, 40_000))
     with withheld(tmp_path) as (url, asked):
         _, (code, errors) = ended([_LEFT, url, kind, end], asked, 1)
@@ -426,7 +424,7 @@ def is_there(name: str) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are found as Linux tells them")
-def test_what_has_failed_is_not_tried_again(tmp_path: Path) -> None:
+def test_failed_read_is_not_repeated(tmp_path: Path) -> None:
     """Of what others are to be told that it is busy, when one of them has failed."""
     tessarr.create_array(tmp_path, data=VALUES, chunks=(1, 40_000))
     with servers.file_server(tmp_path) as proxy:
@@ -479,7 +477,7 @@ assert (array.read().result() == values).all()
 """
 
 
-def test_far_chunks_are_read_where_no_thread_can_be_made(tmp_path: Path) -> None:
+def test_remote_chunks_are_read_without_new_threads(tmp_path: Path) -> None:
     with servers.file_server(tmp_path) as proxy:
         proxy.refusals = [0, 503, 503]
         program = [sys.executable, "-c", _WITHOUT_THREADS, str(tmp_path), proxy.url]

@@ -16,7 +16,7 @@ from tessarr.errors import ArgumentError, ReadOnlyError, StoreError
 from tessarr.stores import DirectoryStore, LocalStore, NestedDirectoryStore, TempStore
 
 
-def test_folders_are_equal_by_their_paths(tmp_path: Path) -> None:
+def test_directory_stores_are_equal_by_path(tmp_path: Path) -> None:
     """Whatever the class, the same folder is the same store."""
     store = DirectoryStore(str(tmp_path))
     assert store == LocalStore(tmp_path) == NestedDirectoryStore(tmp_path)
@@ -28,7 +28,7 @@ def test_folders_are_equal_by_their_paths(tmp_path: Path) -> None:
     )
 
 
-def test_keys_are_files(tmp_path: Path) -> None:
+def test_directory_store_keys_are_files(tmp_path: Path) -> None:
     """What is assigned is a file, and a removed folder is gone."""
     store = DirectoryStore(tmp_path / "root")
     store["foo"] = bytearray(b"bar")
@@ -44,7 +44,7 @@ def test_keys_are_files(tmp_path: Path) -> None:
     assert not (tmp_path / "root/a").exists()
 
 
-def test_nested_keys_of_new_arrays(tmp_path: Path) -> None:
+def test_nested_store_gives_new_arrays_nested_keys(tmp_path: Path) -> None:
     """An array of format 2 follows the store, and says so in its metadata."""
     store = NestedDirectoryStore(tmp_path)
     a = tessarr.create_array(store, data=[[1, 2], [3, 4]], chunks=1, zarr_format=2)
@@ -62,7 +62,7 @@ def test_nested_keys_of_new_arrays(tmp_path: Path) -> None:
         DirectoryStore(tmp_path, dimension_separator="-")  # type: ignore[arg-type]
 
 
-def test_nested_keys_that_metadata_do_not_tell(tmp_path: Path) -> None:
+def test_nested_store_reads_arrays_without_separator(tmp_path: Path) -> None:
     """Older programs left the separator to the store; what metadata do say, holds."""
     plain = LocalStore(tmp_path)
     tessarr.create_array(plain, data=[[1, 2], [3, 4]], chunks=1, zarr_format=2)
@@ -88,14 +88,14 @@ def test_nested_keys_that_metadata_do_not_tell(tmp_path: Path) -> None:
         tessarr.open_array(store)[...]
 
 
-def test_format_3_says_everything_itself(tmp_path: Path) -> None:
+def test_format_3_ignores_separator_of_store(tmp_path: Path) -> None:
     """The separator of a store means nothing to arrays of format 3."""
     store = DirectoryStore(tmp_path, dimension_separator=".")
     tessarr.create_array(store, data=[[1, 2], [3, 4]], chunks=1)
     assert "c/1/1" in store
 
 
-def test_a_pickle_is_the_same_folder(tmp_path: Path) -> None:
+def test_unpickled_directory_store_has_same_folder(tmp_path: Path) -> None:
     """Class, path and separator come back; a temporary folder as one that stays."""
     store = DirectoryStore(tmp_path, dimension_separator="/", read_only=True)
     again = pickle.loads(pickle.dumps(store))
@@ -112,7 +112,7 @@ def test_a_pickle_is_the_same_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_temporary_folder_goes_with_its_process(tmp_path: Path) -> None:
+def test_temp_store_removes_folder_at_exit(tmp_path: Path) -> None:
     """Not with a child that was forked, and not later."""
     code = """
 import os, sys

@@ -79,7 +79,7 @@ def stored(folder: Path, **how: Any) -> None:
     tessarr.create_array(folder, data=VALUES, chunks=(4, 64), **how)
 
 
-def test_the_engine_sends_the_requests(tmp_path: Path) -> None:
+def test_engine_sends_http_requests(tmp_path: Path) -> None:
     stored(tmp_path)
     with serving(tmp_path) as (url, asked):
         array = tessarr.open_array(url, mode="r")
@@ -102,7 +102,7 @@ def test_the_engine_sends_the_requests(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("shards", [None, (64, 64)])
-def test_whatever_headers_say_the_values_are_read(
+def test_values_are_read_with_any_headers(
     tmp_path: Path, tells: dict[str, str], shards: tuple[int, int] | None
 ) -> None:
     stored(tmp_path, shards=shards)
@@ -113,7 +113,7 @@ def test_whatever_headers_say_the_values_are_read(
             assert (array[3:9, 5] == VALUES[3:9, 5]).all()
 
 
-def test_what_is_elsewhere_is_read_there(tmp_path: Path) -> None:
+def test_redirects_are_followed(tmp_path: Path) -> None:
     """The engine follows nobody, and soon leaves it to who does."""
     stored(tmp_path)
     with serving(tmp_path, moved="/there") as (url, asked):
@@ -125,7 +125,7 @@ def test_what_is_elsewhere_is_read_there(tmp_path: Path) -> None:
         assert not any(agent.startswith("tessarr") for _, agent in asked)
 
 
-def test_very_many_reads_at_a_time_have_their_answers(tmp_path: Path) -> None:
+def test_many_concurrent_reads_complete(tmp_path: Path) -> None:
     """More than threads that wait for the end of a read: those that ask are others."""
     stored(tmp_path)
     with serving(tmp_path) as (url, asked):
@@ -163,7 +163,7 @@ def test_requests_need_few_threads(tmp_path: Path) -> None:
     assert 1 <= during <= before
 
 
-def test_what_is_forbidden_may_count_as_absent(tmp_path: Path) -> None:
+def test_missing_status_403_means_absent(tmp_path: Path) -> None:
     from aiohttp import ClientResponseError
 
     with serving(tmp_path, do_GET=lambda self: self.send_error(403)) as (url, _):
@@ -176,7 +176,7 @@ def test_what_is_forbidden_may_count_as_absent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("own", [{}, {"client_kwargs": {"trust_env": False}}])
 @pytest.mark.parametrize("status", [202, 204, 302, 304, 429])
-def test_what_is_no_file_is_an_error(own: dict[str, Any], status: int) -> None:
+def test_response_without_file_raises(own: dict[str, Any], status: int) -> None:
     """Whoever asks: an answer of another status is no value, and its headers are told."""
     from aiohttp import ClientResponseError
 
@@ -207,7 +207,7 @@ def test_what_is_no_file_is_an_error(own: dict[str, Any], status: int) -> None:
 
 
 @pytest.mark.parametrize("told", [None, "bytes 0-1/9", "bytes 0-9/9", "bytes 0-4/*"])
-def test_what_is_no_part_is_an_error(told: str | None) -> None:
+def test_response_without_range_raises(told: str | None) -> None:
     """A part of which nothing is told would be taken for the whole."""
 
     class Parts(Handler):
@@ -227,7 +227,7 @@ def test_what_is_no_part_is_an_error(told: str | None) -> None:
 
 
 @pytest.mark.parametrize(("sock_read", "agent"), [(None, "tessarr"), (9, "Python")])
-def test_who_does_not_answer_in_time_is_named(sock_read: float | None, agent: str) -> None:
+def test_timeout_error_names_url(sock_read: float | None, agent: str) -> None:
     import aiohttp
 
     agents: list[str] = []
@@ -250,7 +250,7 @@ def test_who_does_not_answer_in_time_is_named(sock_read: float | None, agent: st
             fsspec.asyn.sync(fs.loop, fs._session.close)
 
 
-def test_what_nobody_waits_for_any_more_is_given_up(tmp_path: Path) -> None:
+def test_abandoned_requests_are_cancelled(tmp_path: Path) -> None:
     """One chunk is refused: that ends the read, and the request for the other chunk."""
     stored(tmp_path)
     asked, ended = threading.Event(), threading.Event()
@@ -274,7 +274,7 @@ def test_what_nobody_waits_for_any_more_is_given_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
-def test_there_are_files_left_for_others(tmp_path: Path) -> None:
+def test_open_connections_are_bounded(tmp_path: Path) -> None:
     """However many requests there are, where a process may open few files."""
     stored(tmp_path)
     with ExitStack() as stack:
@@ -300,7 +300,7 @@ for url in {urls!r}:
 """
 
 
-def test_a_file_system_with_its_own_ways_asks_by_itself(tmp_path: Path) -> None:
+def test_custom_file_system_sends_own_requests(tmp_path: Path) -> None:
     """Headers alone are none, and those of requests replace those of a session."""
     stored(tmp_path)
     session = {"headers": {"User-Agent": "a", "X": "b"}}
@@ -356,7 +356,7 @@ def test_refusal_is_a_store_error_with_the_url_unless_it_means_absent(
             tessarr.open(f"{url}/y", mode="r", storage_options=own)
 
 
-def test_missing_status_that_is_no_refusal_is_refused() -> None:
+def test_invalid_missing_status_raises() -> None:
     """A server that fails has not said that something is absent."""
     for wrong in ((500,), (200,), ("404",)):
         with pytest.raises(ArgumentError, match="missing_status"):

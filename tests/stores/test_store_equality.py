@@ -28,7 +28,7 @@ def test_local_stores_are_equal_by_folder_and_options(tmp_path: Path) -> None:
     assert store.path == str(tmp_path)
 
 
-def test_a_local_store_survives_pickling(tmp_path: Path) -> None:
+def test_local_store_is_pickled(tmp_path: Path) -> None:
     """Folder and options come back."""
     settings: list[dict[str, Any]] = [{}, {"read_only": True}, {"durable": True}]
     for options in settings:
@@ -38,7 +38,7 @@ def test_a_local_store_survives_pickling(tmp_path: Path) -> None:
         assert (copy.read_only, copy.durable) == (store.read_only, store.durable)
 
 
-def test_a_folder_whose_name_is_not_utf8(tmp_path: Path) -> None:
+def test_folder_with_non_utf8_name_is_opened(tmp_path: Path) -> None:
     """Any file name is a folder."""
     folder = str(tmp_path / "caf\udce9")
     store = LocalStore(folder)
@@ -48,7 +48,7 @@ def test_a_folder_whose_name_is_not_utf8(tmp_path: Path) -> None:
     assert "LocalStore(" in repr(store)
 
 
-def test_a_pickled_memory_store_is_a_copy() -> None:
+def test_pickled_memory_store_is_copy() -> None:
     """Unpickling makes an independent store with the same contents."""
     store = MemoryStore({"a/b": b"1", "c": bytearray(b"2")})
     copy = pickle.loads(pickle.dumps(store))
@@ -70,7 +70,7 @@ def test_named_memory_stores_share_and_pickle_by_name() -> None:
 
 
 @pytest.mark.slow
-def test_a_named_memory_store_does_not_travel_to_another_process() -> None:
+def test_named_memory_store_in_other_process_raises() -> None:
     """Rather than an empty store, another process gets an error that says why."""
     code = (
         "import pickle; from tessarr.store import MemoryStore;"

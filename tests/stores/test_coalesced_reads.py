@@ -68,7 +68,7 @@ def made(**settings: Any) -> tuple[Meeting, tessarr.Array]:
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_futures_wait_together() -> None:
+def test_futures_share_requests() -> None:
     """Reads that were begun are under way at the same time, as many as the store wants."""
     store, array = made(chunks=(1, 16384))
     store.meets = threading.Barrier(40)
@@ -77,7 +77,7 @@ def test_futures_wait_together() -> None:
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_parts_of_many_shards_wait_together() -> None:
+def test_reads_of_many_shards_are_concurrent() -> None:
     """What lies apart in shards is asked for at the same time, in all of them."""
     values = np.tile(VALUES, 8)
     store, array = made(data=values, shards=(2, 1 << 17), chunks=(1, 4096))
@@ -87,7 +87,7 @@ def test_parts_of_many_shards_wait_together() -> None:
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_distant_parts_of_a_chunk_wait_together() -> None:
+def test_distant_ranges_are_requested_concurrently() -> None:
     """What lies far apart in a large chunk that no codec changes is asked for at the same time."""
     values = np.zeros((40, 1 << 19), "u1")
     values[:, 7] = range(1, 41)
@@ -101,7 +101,7 @@ def test_distant_parts_of_a_chunk_wait_together() -> None:
     [({"shards": (4, 16384), "chunks": (1, 2048)}, 2), ({"chunks": VALUES.shape}, 1)],
     ids=["shards", "a chunk"],
 )
-def test_small_gaps_are_read_over(settings: dict[str, Any], requests: int) -> None:
+def test_small_gaps_are_coalesced(settings: dict[str, Any], requests: int) -> None:
     """Where each request is waited for, it is worth more bytes than in a file."""
     store, array = made(**settings)
     store.asked.clear()
@@ -109,7 +109,7 @@ def test_small_gaps_are_read_over(settings: dict[str, Any], requests: int) -> No
     assert len(store.asked) == requests  # and the index of a shard
 
 
-def test_a_shard_of_which_all_subchunks_are_touched_is_one_request() -> None:
+def test_full_shard_read_is_one_request() -> None:
     """As something is wanted of each of them, its index is not asked for first."""
     store, array = made(shards=(40, 16384), chunks=(10, 4096))
     store.asked.clear()

@@ -105,7 +105,9 @@ def test_tree_of_an_array(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize("verb", ["info", "tree"])
-def test_what_is_not_there(verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_absent_node_is_one_line_error(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([verb, str(tmp_path / "nowhere")]) == 1
     out, err = capsys.readouterr()
     assert out == ""
@@ -115,7 +117,7 @@ def test_what_is_not_there(verb: str, tmp_path: Path, capsys: pytest.CaptureFixt
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_broken_metadata_is_told_with_its_location(
+def test_broken_metadata_error_names_location(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     document = folder / "deep/image/zarr.json"
@@ -139,7 +141,7 @@ def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -
     assert "usage: tessarr" in capsys.readouterr().err
 
 
-def test_the_command_alone_prints_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_without_verb_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     out, err = capsys.readouterr()
     assert not out
@@ -169,7 +171,7 @@ def test_demo_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("size", ["0", "30", "-20"])
-def test_demo_of_a_size_that_does_not_fit(size: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_invalid_size_raises(size: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--size", size]) == 1
     assert "--size" in capsys.readouterr().err
 

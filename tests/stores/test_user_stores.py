@@ -39,7 +39,7 @@ class Keyed:
 
 
 @pytest.mark.parametrize("store", [{}, Keyed("a"), MemoryStore(), ForeignStore({})])
-def test_the_very_object_comes_back(store: object) -> None:
+def test_user_store_is_returned_unchanged(store: object) -> None:
     """Arrays, groups, and what is opened through them know what they were given."""
     group = tessarr.create_group(store)  # type: ignore[arg-type]
     array = group.create_array("a", shape=(2,), dtype="i1")
@@ -48,12 +48,12 @@ def test_the_very_object_comes_back(store: object) -> None:
     assert tessarr.open_array(store, "r", path="a").store is store
 
 
-def test_a_path_comes_back_as_the_store_of_the_folder(tmp_path: Path) -> None:
+def test_path_is_returned_as_local_store(tmp_path: Path) -> None:
     """Text is no store: what was made of it is."""
     assert tessarr.create_group(tmp_path / "g").store == LocalStore(tmp_path / "g")
 
 
-def test_objects_that_are_equal_make_equal_stores() -> None:
+def test_equal_objects_make_equal_stores() -> None:
     """Equality of objects counts, that of mappings, which looks at every value, does not."""
     assert adapt_store(Keyed("a")) == adapt_store(Keyed("a")) != adapt_store(Keyed("b"))
     assert hash(adapt_store(Keyed("a"))) == hash(adapt_store(Keyed("a")))
@@ -62,7 +62,7 @@ def test_objects_that_are_equal_make_equal_stores() -> None:
     assert adapt_store(items) != adapt_store(items, read_only=True)
 
 
-def test_chunks_may_be_in_a_store_of_their_own() -> None:
+def test_chunk_store_holds_chunks() -> None:
     """An array over two stores does all that it does over one."""
     documents: dict[str, bytes] = {}
     chunks: dict[str, bytes] = {}
@@ -87,7 +87,7 @@ def test_chunks_may_be_in_a_store_of_their_own() -> None:
         assert chunks == {}
 
 
-def test_two_stores_are_pickled_and_compared_as_two(tmp_path: Path) -> None:
+def test_split_store_is_pickled_and_compared(tmp_path: Path) -> None:
     """Equality and pickles look at both."""
     here, there = LocalStore(tmp_path / "here"), LocalStore(tmp_path / "there")
     both = split_store(here, there)
@@ -100,7 +100,7 @@ def test_two_stores_are_pickled_and_compared_as_two(tmp_path: Path) -> None:
     assert repr(both) == f"SplitStore({here!r}, {there!r})"
 
 
-def test_one_that_refuses_changes_makes_both_do_so(tmp_path: Path) -> None:
+def test_read_only_part_makes_split_store_read_only(tmp_path: Path) -> None:
     """An array with chunks that cannot be written is open for reading only."""
     writable = LocalStore(tmp_path / "a")
     closed = LocalStore(tmp_path / "b", read_only=True)

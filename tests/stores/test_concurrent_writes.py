@@ -58,7 +58,7 @@ def methods(proxy: Proxy) -> dict[str, int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="names of threads are in /proc")
-def test_no_thread_waits_for_each(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_of_many_chunks_uses_few_threads(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     array = made(bucket(s3, "threads"), "a")
     before = set(os.listdir("/proc/self/task"))
     most = 0
@@ -83,7 +83,7 @@ def test_no_thread_waits_for_each(s3: Proxy, monkeypatch: pytest.MonkeyPatch) ->
     assert (array[:32, :32] == VALUES[:32, :32]).all()
 
 
-def test_chunks_of_which_a_part_is_written_and_those_of_fill(s3: Proxy) -> None:
+def test_partial_and_fill_chunks_are_stored(s3: Proxy) -> None:
     """These are read before, those are removed; all by few requests at a time."""
     array = made(bucket(s3, "parts"), "a")
     array[:] = VALUES
@@ -105,7 +105,7 @@ def test_chunks_of_which_a_part_is_written_and_those_of_fill(s3: Proxy) -> None:
     assert (array[:] == values).all()
 
 
-def test_a_busy_server_is_asked_again(s3: Proxy) -> None:
+def test_write_to_busy_server_is_retried(s3: Proxy) -> None:
     array = made(RetryingStore(bucket(s3, "busy"), max_retries=60, first_delay_s=0.001), "a")
     s3.reset_counts()
     s3.refusals = [503] * 40
@@ -114,9 +114,7 @@ def test_a_busy_server_is_asked_again(s3: Proxy) -> None:
     assert (array[:] == VALUES).all()
 
 
-def test_the_first_refusal_ends_it_and_nothing_is_stored_after_it(
-    s3: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_write_stops_later_writes(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     array = made(bucket(s3, "refused"), "a")
 
     def refuse(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) -> Answer:
@@ -135,7 +133,7 @@ def test_the_first_refusal_ends_it_and_nothing_is_stored_after_it(
     assert len(s3.requests) == asked + 1
 
 
-def test_what_was_stored_is_in_the_cache(s3: Proxy) -> None:
+def test_stored_value_is_cached(s3: Proxy) -> None:
     array = made(LRUStoreCache(bucket(s3, "cached"), max_size=1 << 24), "a")
     array[:] = VALUES
     s3.reset_counts()
@@ -147,7 +145,7 @@ def test_what_was_stored_is_in_the_cache(s3: Proxy) -> None:
     assert methods(s3) == {}
 
 
-def test_limits_hold(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_writes_respect_limits(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     array = made(LimitedStore(bucket(s3, "limited"), Limits(concurrency=5)), "a")
     monkeypatch.setattr(s3, "delay_s", 0.002)
     s3.reset_counts()
@@ -157,7 +155,7 @@ def test_limits_hold(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (array[:] == VALUES).all()
 
 
-def test_keys_that_somebody_holds_are_waited_for(s3: Proxy) -> None:
+def test_write_waits_for_held_keys(s3: Proxy) -> None:
     store = bucket(s3, "held")
     array = made(store, "a")
     held, seen = threading.Event(), threading.Event()
@@ -181,9 +179,7 @@ def test_keys_that_somebody_holds_are_waited_for(s3: Proxy) -> None:
     assert (array[:] == VALUES).all()
 
 
-def test_large_values_are_stored_by_the_file_system(
-    s3: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_system_stores_large_values(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tessarr.store.object.buckets._MAX_STORED_BYTES", CHUNK * CHUNK * 4 - 1)
     store = bucket(s3, "large")
     array = tessarr.create_array(
@@ -196,7 +192,7 @@ def test_large_values_are_stored_by_the_file_system(
     assert (array[:] == VALUES).all()
 
 
-def test_ctrl_c_ends_it_when_what_is_under_way_is_done(
+def test_interrupt_ends_write_after_pending_requests(
     s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     array = made(bucket(s3, "ended"), "a")
@@ -220,7 +216,7 @@ def test_ctrl_c_ends_it_when_what_is_under_way_is_done(
     assert (array[:] == VALUES).all()
 
 
-def test_who_waits_for_a_key_is_interrupted(s3: Proxy) -> None:
+def test_wait_for_held_key_is_interruptible(s3: Proxy) -> None:
     """And does not store it when it is free."""
     array = made(bucket(s3, "given up"), "a")
     main = threading.main_thread().ident
@@ -276,7 +272,7 @@ class Forking(BytesBytesCodec):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
-def test_a_child_that_is_forked_meanwhile_is_told(s3: Proxy) -> None:
+def test_write_in_child_of_writing_parent_raises(s3: Proxy) -> None:
     """What is under way is so in its parent."""
     register_codec(Forking)
     with tessarr.options(threads=1):

@@ -37,7 +37,7 @@ MAKERS: dict[str, Callable[[Any], WrapperStore]] = {
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_every_wrapper_takes_what_open_takes(kind: str, tmp_path: Path) -> None:
+def test_wrappers_accept_store_like(kind: str, tmp_path: Path) -> None:
     """Folders, URLs with a path, mappings and stores are stores."""
     make = MAKERS[kind]
     MemoryStore(name=f"test_wrap-{kind}").put("deep/a/k", b"v")
@@ -50,7 +50,7 @@ def test_every_wrapper_takes_what_open_takes(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_pickles_and_what_they_show(kind: str, tmp_path: Path) -> None:
+def test_wrappers_are_pickled_and_shown(kind: str, tmp_path: Path) -> None:
     """A pickle makes a store that does the same; the repr says what it is."""
     store = MAKERS[kind](LocalStore(tmp_path))
     again = pickle.loads(pickle.dumps(store))
@@ -87,7 +87,7 @@ def test_arrays_in_every_wrapper(kind: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(a[:], tessarr.open_array(inner, path=path)[:])
 
 
-def test_prefixes_compose_and_never_lead_out() -> None:
+def test_prefixes_compose_and_do_not_escape() -> None:
     """A path that would leave the prefix is refused, when it is made and when it is used."""
     items = {"a/b/k": b"1", "secret": b"2"}
     store = PrefixStore(PrefixStore(items, "/a/"), "b")
@@ -115,7 +115,7 @@ def test_read_only_refuses_every_change() -> None:
     assert list(store.store) == ["a/k"]
 
 
-def test_latency_is_what_was_asked_for() -> None:
+def test_latency_store_delays_requests() -> None:
     """Reads and writes wait for their time, bytes for their rate; threads wait together."""
     store = LatencyStore({"k": b"x" * 1000}, read_s=0.02, write_s=0.03, bytes_per_s=1e5)
 
@@ -141,7 +141,7 @@ def test_latency_is_what_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize("kind", ["read-only", "cache", "logging"])
-def test_chunks_that_are_waited_for_are_waited_for_together(kind: str, tmp_path: Path) -> None:
+def test_latency_of_chunks_overlaps(kind: str, tmp_path: Path) -> None:
     """More requests are under way than there are threads, through every wrapper."""
     data = np.arange(64).reshape(8, 8)
     inner = MemoryStore()
@@ -158,7 +158,7 @@ def test_chunks_that_are_waited_for_are_waited_for_together(kind: str, tmp_path:
     np.testing.assert_array_equal(sharded[::2, ::2], data[::2, ::2])
 
 
-def test_an_error_of_one_of_many_requests() -> None:
+def test_error_of_one_request_ends_read() -> None:
     """It is raised, and Ctrl-C too."""
 
     class Failing(dict[str, bytes]):
@@ -200,7 +200,7 @@ def test_messages_of_a_logging_store(caplog: pytest.LogCaptureFixture) -> None:
         LoggingStore({}, log_level="LOUD")
 
 
-def test_a_handler_of_its_own() -> None:
+def test_logging_store_uses_handler() -> None:
     """The messages go to the handler and nowhere else; numbers are levels too."""
     text = io.StringIO()
     store = LoggingStore({}, log_level=logging.WARNING, log_handler=logging.StreamHandler(text))
@@ -208,7 +208,7 @@ def test_a_handler_of_its_own() -> None:
     assert text.getvalue().startswith("update 'k': 1 bytes")
 
 
-def test_a_handler_that_fails_fails_the_call() -> None:
+def test_failing_log_handler_raises() -> None:
     """What the program's own handler raises is not hidden."""
 
     class Broken(logging.Handler):
@@ -226,7 +226,7 @@ def cached(limit: int | None = None, **options: Any) -> tuple[LRUStoreCache, Cou
     return LRUStoreCache(counting, limit, **options), counting, inner
 
 
-def test_a_cache_answers_what_it_knows() -> None:
+def test_cache_hit_needs_no_request() -> None:
     """Values, absence and listings are asked for once; its own changes show at once."""
     cache, counting, _ = cached()
     a = tessarr.create_array(cache, shape=(10,), chunks=(5,), dtype="i4")
@@ -246,7 +246,7 @@ def test_a_cache_answers_what_it_knows() -> None:
     assert cache.current_size == 0
 
 
-def test_what_others_change_shows_when_it_is_forgotten() -> None:
+def test_invalidated_cache_shows_external_change() -> None:
     """By `invalidate`, and by age."""
     cache, _, inner = cached()
     assert cache.get("k") is None
@@ -262,7 +262,7 @@ def test_what_others_change_shows_when_it_is_forgotten() -> None:
     assert brief.get("k") == b"2"
 
 
-def test_appending_through_a_cache_sees_what_others_appended(tmp_path: Path) -> None:
+def test_append_through_cache_sees_external_append(tmp_path: Path) -> None:
     """Shape changes are decided by what is stored, not by what is remembered."""
     inner = LocalStore(tmp_path)
     tessarr.create_array(inner, shape=(2,), chunks=(2,), dtype="i4", fill_value=7)
@@ -272,7 +272,7 @@ def test_appending_through_a_cache_sees_what_others_appended(tmp_path: Path) -> 
     assert tessarr.open_array(inner)[:].tolist() == [7, 7, 1, 2, 3]
 
 
-def test_the_limit_of_a_cache_holds() -> None:
+def test_cache_respects_max_size() -> None:
     """Never more bytes than allowed; what is larger is passed through."""
     cache, counting, inner = cached(10_000)
     for number in range(50):
@@ -303,7 +303,7 @@ def test_threads_through_a_small_cache_read_what_was_written_last() -> None:
         list(pool.map(work, range(4)))
 
 
-def test_a_value_replaced_after_it_was_opened(tmp_path: Path) -> None:
+def test_cache_of_replaced_open_value_is_consistent(tmp_path: Path) -> None:
     """Its parts belong together or are refused; whoever asks for the value reads the new one."""
     cache = LRUStoreCache(LocalStore(tmp_path), max_size=10_000)
     cache.put("k", b"a" * 20_000)

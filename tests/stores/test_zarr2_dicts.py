@@ -12,7 +12,7 @@ from tessarr.errors import StoreError
 from tessarr.stores import DictStore, KVStore, MemoryStore
 
 
-def test_dicts_in_dicts() -> None:
+def test_dict_store_nests_dicts() -> None:
     """Keys are nested, and dicts that are empty go."""
     store = DictStore(cls=OrderedDict)
     store.update({"a/b/c": b"1", "a/d": b"2", "e": b"3"})
@@ -28,7 +28,7 @@ def test_dicts_in_dicts() -> None:
     assert store.root == {}
 
 
-def test_a_value_and_keys_below_it_do_not_go_together() -> None:
+def test_value_with_keys_below_it_raises() -> None:
     """As in a folder: the store says which is in the way, and nothing changes."""
     store = DictStore({"a": {"b": b"1"}})
     with pytest.raises(StoreError, match="there are keys below it"):
@@ -39,7 +39,7 @@ def test_a_value_and_keys_below_it_do_not_go_together() -> None:
 
 
 @pytest.mark.slow
-def test_keys_nested_more_deeply_than_calls() -> None:
+def test_deeply_nested_keys_are_listed() -> None:
     """A key that one stored is also listed and removed."""
     store = DictStore()
     key = "a/" * 3000 + "b"
@@ -49,7 +49,7 @@ def test_keys_nested_more_deeply_than_calls() -> None:
     assert store.root == {}
 
 
-def test_two_over_one_object_are_equal() -> None:
+def test_stores_over_one_object_are_equal() -> None:
     """Equality asks for the object, not for what it holds."""
     items: dict[str, bytes] = {}
     assert DictStore(items) == DictStore(items) != DictStore({})
@@ -59,7 +59,7 @@ def test_two_over_one_object_are_equal() -> None:
     assert (repr(KVStore(items)), repr(DictStore())) == ("KVStore(<dict>)", "DictStore(<dict>)")
 
 
-def test_a_pickle_holds_the_values() -> None:
+def test_pickle_contains_values() -> None:
     """With the separator, which new arrays of format 2 follow."""
     store = DictStore(dimension_separator="/")
     tessarr.create_array(store, data=[[1, 2]], chunks=1, zarr_format=2)
@@ -71,7 +71,7 @@ def test_a_pickle_holds_the_values() -> None:
     assert dict(pickle.loads(pickle.dumps(kept))) == {"a": b"1"}
 
 
-def test_the_names_are_public() -> None:
+def test_names_are_public() -> None:
     """As in zarr-python 2, beside the functions."""
     assert (tessarr.DictStore, tessarr.KVStore) == (DictStore, KVStore)
     assert tessarr.MemoryStore is MemoryStore is tessarr.storage.MemoryStore

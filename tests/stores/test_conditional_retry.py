@@ -78,7 +78,7 @@ def cache(inner: Compares) -> LRUStoreCache:
     return LRUStoreCache(ForeignStore(inner), max_size=1 << 20)
 
 
-def test_a_function_is_called_again(cache: LRUStoreCache, inner: Compares) -> None:
+def test_conflict_calls_function_again(cache: LRUStoreCache, inner: Compares) -> None:
     inner.data["k"] = b"old"
     assert cache.get("k") == b"old"
     inner.data["k"] = b"new"
@@ -95,7 +95,7 @@ def test_a_function_is_called_again(cache: LRUStoreCache, inner: Compares) -> No
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
-def test_what_a_function_raises_is_told(
+def test_error_of_function_reaches_user(
     cache: LRUStoreCache, inner: Compares, kind: type[BaseException]
 ) -> None:
     """Of what is there now; what ends a program at once."""
@@ -114,9 +114,7 @@ def test_what_a_function_raises_is_told(
     assert inner.data["k"] == b"new"
 
 
-def test_an_attribute_is_removed_that_others_have_set(
-    cache: LRUStoreCache, inner: Compares
-) -> None:
+def test_attribute_set_by_other_process_is_removed(cache: LRUStoreCache, inner: Compares) -> None:
     array = tessarr.create_array(cache, shape=4, chunks=2, dtype="u1")
     others = tessarr.open_array(ForeignStore(inner))
     others.attrs["x"] = 1

@@ -92,7 +92,7 @@ def test_ls_and_tree_of_pickled_array_mark_it_and_list_the_others(here: Path, ru
     assert "unreadable  1: b" in out
 
 
-def test_ls_of_what_cannot_be_read(data: Path, run: Run) -> None:
+def test_ls_lists_unreadable_nodes(data: Path, run: Run) -> None:
     """It is listed, and a message counts it."""
     (data / "data.zarr/cube/zarr.json").write_text("{")
     for options in ([], ["-l"], ["-ls"]):
@@ -173,7 +173,7 @@ def test_cat_to_a_file(
 
 
 @pytest.mark.slow
-def test_cat_into_a_pipe_that_ends(here: Path, program: Callable[..., Any]) -> None:
+def test_cat_into_closed_pipe_is_quiet(here: Path, program: Callable[..., Any]) -> None:
     """As before `head`: no error, and not everything is read."""
     tessarr.create_array("big", shape=(1 << 40,), chunks=(1 << 20,), dtype="u1")
     process = program("cat", "big")
@@ -185,7 +185,7 @@ def test_cat_into_a_pipe_that_ends(here: Path, program: Callable[..., Any]) -> N
 
 
 @pytest.mark.slow
-def test_an_interruption_is_quiet(here: Path, program: Callable[..., Any]) -> None:
+def test_interrupt_prints_one_line(here: Path, program: Callable[..., Any]) -> None:
     """Ctrl-C ends with the code of shells."""
     tessarr.create_array("big", shape=(1 << 40,), chunks=(1 << 20,), dtype="u1")
     process = program("cat", "big")
@@ -211,7 +211,7 @@ def test_an_interruption_is_quiet(here: Path, program: Callable[..., Any]) -> No
         "[" * 10_000,
     ],
 )
-def test_what_is_no_selection(data: Path, run: Run, text: str) -> None:
+def test_invalid_selection_raises(data: Path, run: Run, text: str) -> None:
     """It is refused before anything is read, and never run."""
     code, out, err = run("cat", "data.zarr/cube", text)
     assert (code, out) == (1, "")
@@ -219,14 +219,14 @@ def test_what_is_no_selection(data: Path, run: Run, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["[5]", "[0, 0, 0, 0]", "[..., ...]", "[::0]", "['x']"])
-def test_a_selection_that_does_not_fit(data: Path, run: Run, text: str) -> None:
+def test_selection_out_of_bounds_raises(data: Path, run: Run, text: str) -> None:
     """The array says why."""
     code, out, err = run("cat", "data.zarr/cube", text)
     assert (code, out, len(err.splitlines())) == (1, "", 1)
 
 
 @pytest.mark.parametrize("most", [1, 2, 5, 7, 12, 100])
-def test_pieces_are_the_whole_in_order(most: int) -> None:
+def test_split_selection_covers_selection_in_order(most: int) -> None:
     """Whatever the selection and the size."""
     values = np.arange(7 * 5 * 6).reshape(7, 5, 6)
     a = tessarr.create_array(None, data=values, chunks=(3, 2, 4))
@@ -302,7 +302,7 @@ def test_options_between_the_arguments(data: Path, run: Run, words: list[str]) -
 
 
 @pytest.mark.parametrize("words", [["=1"], ["x", "y=1"], ["x", "--delete", "y"]])
-def test_attrs_that_are_not_clear(data: Path, run: Run, words: list[str]) -> None:
+def test_attrs_ambiguous_arguments_raise(data: Path, run: Run, words: list[str]) -> None:
     """Nothing is changed."""
     assert run("attrs", "data.zarr/cube", *words)[0] == 1
     assert len(tessarr.open("data.zarr/cube").attrs) == 2
@@ -333,7 +333,7 @@ def test_rm_of_a_group(data: Path, run: Run) -> None:
     assert not (data / "data.zarr").exists()
 
 
-def test_rm_of_what_is_not_a_node(data: Path, run: Run) -> None:
+def test_rm_of_absent_node_raises(data: Path, run: Run) -> None:
     """Folders that hold something else are safe."""
     (data / "mine").mkdir()
     (data / "mine/letter").write_text("dear")
@@ -344,7 +344,7 @@ def test_rm_of_what_is_not_a_node(data: Path, run: Run) -> None:
     assert tessarr.open_array("data.zarr/cube")[0, 0, 1] == 1
 
 
-def test_rm_of_what_cannot_be_read(data: Path, run: Run) -> None:
+def test_rm_of_unreadable_node_needs_force(data: Path, run: Run) -> None:
     """With -f it goes all the same."""
     (data / "data.zarr/cube/zarr.json").write_text("{")
     assert run("rm", "data.zarr/cube")[0] == 1

@@ -68,7 +68,7 @@ class Slow(dict[str, bytes]):
 
 
 @pytest.mark.parametrize("most", [1, 3])
-def test_no_more_requests_than_allowed_are_under_way(most: int) -> None:
+def test_limits_bound_requests(most: int) -> None:
     """Of all stores together that share the limits."""
     tally, limits = Tally(), Limits(concurrency=most)
     arrays = [
@@ -87,13 +87,13 @@ def test_no_more_requests_than_allowed_are_under_way(most: int) -> None:
     assert arrays[0][...].tolist()[:10] == [0, 1, 2, 7, 7, 7, 7, 7, 7, 9]
 
 
-def test_without_limits_more_are_under_way() -> None:
+def test_requests_without_limits_are_concurrent() -> None:
     slow = Slow()
     tessarr.create_array(slow, data=np.arange(40), chunks=1)
     assert slow.tally.most > 3
 
 
-def test_no_more_are_stored_at_a_time_than_a_store_wants() -> None:
+def test_writes_respect_concurrency_of_store() -> None:
     """Though what comes next is encoded while these wait."""
     slow = Slow()
     array = tessarr.create_array(slow, shape=200, chunks=1, dtype="i4", fill_value=3)
@@ -106,7 +106,7 @@ def test_no_more_are_stored_at_a_time_than_a_store_wants() -> None:
     assert [key for key in slow if key != "zarr.json"] == ["c/199"]
 
 
-def test_what_cannot_be_stored_ends_a_write_and_is_named() -> None:
+def test_failed_write_ends_and_names_key() -> None:
     slow = Slow()
     array = tessarr.create_array(slow, shape=400, chunks=1, dtype="i4")
     put = slow.put
@@ -124,7 +124,7 @@ def test_what_cannot_be_stored_ends_a_write_and_is_named() -> None:
 
 
 @pytest.mark.slow
-def test_a_child_does_not_wait_for_turns_of_its_parent() -> None:
+def test_forked_child_has_own_limits() -> None:
     entered, leave = threading.Event(), threading.Event()
 
     class Blocking(Slow):
@@ -146,7 +146,7 @@ def test_a_child_does_not_wait_for_turns_of_its_parent() -> None:
     thread.join()
 
 
-def test_requests_begin_as_often_as_allowed() -> None:
+def test_rate_limit_spaces_requests() -> None:
     store = LimitedStore({"a": b"1"}, Limits(reads_per_s=200))
     start = time.monotonic()
     for _ in range(9):
@@ -245,7 +245,7 @@ STAYING: list[Callable[[], BaseException]] = [
 
 
 @pytest.mark.parametrize("make", PASSING, ids=range(len(PASSING)))
-def test_what_may_pass_is_tried_again(make: Callable[[], BaseException]) -> None:
+def test_transient_error_is_retried(make: Callable[[], BaseException]) -> None:
     failing = Failing(make, 3)
     array = tessarr.create_array(retried(failing), data=np.arange(100), chunks=10, shards=50)
     array[5:7] = 0
@@ -263,7 +263,7 @@ def test_what_may_pass_is_tried_again(make: Callable[[], BaseException]) -> None
 
 
 @pytest.mark.parametrize("make", STAYING, ids=range(len(STAYING)))
-def test_what_stays_is_told_at_once(make: Callable[[], BaseException]) -> None:
+def test_final_error_is_raised_at_once(make: Callable[[], BaseException]) -> None:
     failing = Failing(make, 1)
     with pytest.raises(type(make())):
         retried(failing).get("k")
@@ -297,7 +297,7 @@ class Lossy(dict[str, bytes]):
         return True
 
 
-def test_rows_are_not_appended_twice_where_an_answer_was_lost() -> None:
+def test_append_after_lost_response_adds_rows_once() -> None:
     """What would be changed once more is an error; what gives the same again is done."""
     lossy = Lossy()
     store = RetryingStore(ForeignStore(lossy), first_delay_s=1e-4)
@@ -316,7 +316,7 @@ def test_rows_are_not_appended_twice_where_an_answer_was_lost() -> None:
 
 
 @pytest.mark.parametrize("data", [b"2", bytes(2 << 20), None], ids=["small", "large", "none"])
-def test_what_is_replaced_is_not_said_to_be_otherwise(data: bytes | None) -> None:
+def test_applied_replace_is_no_conflict(data: bytes | None) -> None:
     """Where an answer was lost, and the value is what it was to be."""
     lossy = Lossy(k=b"1")
     lossy.lost = "k"
@@ -369,7 +369,7 @@ LOST = {"broken": ConnectionError(), "told": StoreError("lost", kind="answer_los
 
 
 @pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
-def test_who_was_overtaken_after_an_answer_was_lost_is_not_refused(lost: Exception) -> None:
+def test_conflict_after_lost_response_is_ambiguous(lost: Exception) -> None:
     """What is there now may be made of what he has made."""
     changes: list[Callable[[Store], object]] = [
         lambda store: store.replace("k", b"2", b"1"),
@@ -391,7 +391,7 @@ def committed(store: Store, data: bytes | None) -> str | int | None:
 
 
 @pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
-def test_what_is_changed_twice_is_only_what_stays_the_same(lost: Exception) -> None:
+def test_only_idempotent_changes_are_repeated(lost: Exception) -> None:
     """Rows that others have appended to are not appended again; attributes and elements are."""
     values = Overtaken(lost, lambda value: re.sub(rb"\b6\b", b"8", value), "")
     retrying = RetryingStore(ForeignStore(values), first_delay_s=1e-4)
@@ -410,7 +410,7 @@ def test_what_is_changed_twice_is_only_what_stays_the_same(lost: Exception) -> N
 
 
 @pytest.mark.parametrize("status", [408, 429, 503])
-def test_who_is_busy_has_made_nothing(status: int) -> None:
+def test_busy_status_applies_no_change(status: int) -> None:
     """What is there is what others have made, be it the same; it need not be looked at."""
     store = RetryingStore(ForeignStore(Troubled(StatusError(status))), first_delay_s=1e-4)
     assert not store.replace("k", b"2", b"1")
@@ -418,14 +418,14 @@ def test_who_is_busy_has_made_nothing(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 502, 504])
-def test_who_has_broken_may_have_made_it(status: int) -> None:
+def test_gateway_status_is_ambiguous(status: int) -> None:
     store = RetryingStore(ForeignStore(Troubled(StatusError(status))), first_delay_s=1e-4)
     with pytest.raises(StoreError, match="the response to a change was lost"):
         store.replace("k", b"2", b"1")
 
 
 @pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
-def test_who_is_busy_after_an_answer_was_lost_knows_nothing(lost: Exception) -> None:
+def test_busy_status_after_lost_response_is_ambiguous(lost: Exception) -> None:
     """What was lost before stays lost."""
     troubled = Troubled(lost, None, StatusError(503))
     store = RetryingStore(ForeignStore(troubled), first_delay_s=1e-4)
@@ -436,7 +436,7 @@ def test_who_is_busy_after_an_answer_was_lost_knows_nothing(lost: Exception) -> 
 
 @pytest.mark.parametrize("often", [1, 2])
 @pytest.mark.parametrize("data", [b"2", bytes(2 << 20), None], ids=["small", "large", "none"])
-def test_what_is_committed_is_not_said_to_be_a_conflict(data: bytes | None, often: int) -> None:
+def test_applied_commit_is_no_conflict(data: bytes | None, often: int) -> None:
     """Where an answer was lost: that of the store, or of a store that is asked again itself."""
     lossy = Lossy(k=b"1")
     store: Store = ForeignStore(lossy)
@@ -471,7 +471,7 @@ class Looks(Lossy):
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_look_that_was_lost_has_changed_nothing(order: int) -> None:
+def test_lost_read_is_no_ambiguous_write(order: int) -> None:
     """Nor has who could not reach a server, or was told that a file is in use."""
     busy = OSError(errno.EBUSY, "in use")
     failures = [("replace", busy), ("get", ConnectionResetError())][::order]
@@ -488,7 +488,7 @@ def test_a_look_that_was_lost_has_changed_nothing(order: int) -> None:
         store.replace("key", b"2", b"1")
 
 
-def test_who_was_never_reached_has_changed_nothing() -> None:
+def test_unreachable_server_applied_no_change() -> None:
     found = pytest.importorskip("botocore.exceptions", reason="needs s3fs")
     for kind in (found.EndpointConnectionError, found.ConnectTimeoutError):
         assert is_unapplied(kind(endpoint_url="http://127.0.0.1")) is None
@@ -496,7 +496,7 @@ def test_who_was_never_reached_has_changed_nothing() -> None:
 
 
 @pytest.mark.parametrize("times", [2, 3])
-def test_ctrl_c_is_told_though_an_answer_was_lost(times: int) -> None:
+def test_interrupt_after_lost_response_is_raised(times: int) -> None:
     """Also where it is tried whether others may have changed what was made."""
     lossy = Looks(("replace", ConnectionResetError()))
     store = RetryingStore(ForeignStore(lossy), first_delay_s=1e-4)
@@ -514,7 +514,7 @@ def test_ctrl_c_is_told_though_an_answer_was_lost(times: int) -> None:
     assert called == times
 
 
-def test_it_ends_some_time() -> None:
+def test_retries_end_after_max_retries() -> None:
     failing = Failing(TimeoutError, 100)
     with pytest.raises(TimeoutError):
         retried(failing, most=3).put("k", b"1")
@@ -524,7 +524,7 @@ def test_it_ends_some_time() -> None:
     assert failing.asked["get"] == 1
 
 
-def test_work_on_a_held_key_is_done_once() -> None:
+def test_work_under_held_key_runs_once() -> None:
     done = []
 
     def work() -> None:
@@ -536,7 +536,7 @@ def test_work_on_a_held_key_is_done_once() -> None:
     assert done == [1]
 
 
-def test_causes_tell_too() -> None:
+def test_cause_of_error_is_classified() -> None:
     error = OSError(5, "translated")
     error.__cause__ = StatusError(500)
     assert is_transient(error)

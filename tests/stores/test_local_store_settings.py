@@ -51,7 +51,7 @@ def names(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_lock_file_says_who_may_write(tmp_path: Path) -> None:
+def test_lock_file_excludes_other_writers(tmp_path: Path) -> None:
     """Only its maker; what a killed one left is removed by hand, or by who locks otherwise."""
     store = LocalStore(tmp_path, locking="lockfile", lock_timeout_s=0.02)
     store.put("k", b"1")
@@ -101,7 +101,7 @@ def test_without_locks(tmp_path: Path, locking: str) -> None:
     assert (store.get("a/b"), names(tmp_path)) == (b"2", ["a/b", "n.__lock"])
 
 
-def test_in_place_files_stay_what_they_are(tmp_path: Path) -> None:
+def test_non_atomic_writes_keep_inode(tmp_path: Path) -> None:
     """The same file gets other bytes; a shard keeps the chunks that are not written."""
     store = LocalStore(tmp_path, locking="non_atomic", durable=True)
     store.put("k", b"long value")
@@ -122,7 +122,7 @@ def test_in_place_files_stay_what_they_are(tmp_path: Path) -> None:
     assert (array[...] == np.arange(20)[:, None]).all()
 
 
-def test_a_mapped_value_is_memory(tmp_path: Path) -> None:
+def test_memmap_read_returns_mapped_memory(tmp_path: Path) -> None:
     """The file is mapped, not read; what was opened stays after it is replaced."""
     store = LocalStore(tmp_path, reading="memmap")
     store.put("k", b"old value")
@@ -136,7 +136,7 @@ def test_a_mapped_value_is_memory(tmp_path: Path) -> None:
     assert store.get("empty") == b""
 
 
-def test_a_direct_read_takes_whole_blocks(tmp_path: Path) -> None:
+def test_direct_read_uses_whole_blocks(tmp_path: Path) -> None:
     """Any range of a file is read, be it aligned or not, to its end."""
     data = np.random.default_rng(0).bytes(3 * 4096 + 17)
     store = LocalStore(tmp_path, reading="direct")

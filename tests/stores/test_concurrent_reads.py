@@ -54,7 +54,7 @@ def waits(task: Path) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted as Linux tells them")
-def test_no_thread_waits_for_each_answer(web: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_of_many_chunks_uses_few_threads(web: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many are asked for at a time as the store wants, by the threads that decode."""
     tasks = Path("/proc/self/task")
     while any(map(waits, tasks.iterdir())):  # those of other tests end soon
@@ -83,7 +83,7 @@ def test_no_thread_waits_for_each_answer(web: Proxy, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("concurrency", [3, 7])
-def test_no_more_are_asked_for_at_a_time(web: Proxy, concurrency: int) -> None:
+def test_read_sends_at_most_concurrency_requests(web: Proxy, concurrency: int) -> None:
     array = opened(web.url, concurrency)
     web.delay_s = 0.01
     web.reset_counts()
@@ -91,7 +91,7 @@ def test_no_more_are_asked_for_at_a_time(web: Proxy, concurrency: int) -> None:
     assert 1 < web.max_concurrent <= concurrency
 
 
-def test_a_failure_ends_it_and_names_the_chunk(web: Proxy) -> None:
+def test_failed_request_ends_read_and_names_chunk(web: Proxy) -> None:
     array = opened(web.url, 8)
     web.delay_s = 0.01
     web.reset_counts()
@@ -103,7 +103,7 @@ def test_a_failure_ends_it_and_names_the_chunk(web: Proxy) -> None:
     assert (array[:63] == VALUES[:63]).all()
 
 
-def test_what_is_busy_is_asked_again(web: Proxy) -> None:
+def test_busy_server_is_retried(web: Proxy) -> None:
     plain = FsspecStore.from_url(web.url, concurrency=8)
     often, seldom = (
         tessarr.open_array(RetryingStore(plain, max_retries=most, first_delay_s=1e-3), mode="r")
@@ -123,7 +123,7 @@ def test_what_is_busy_is_asked_again(web: Proxy) -> None:
     web.refusals = []
 
 
-def test_the_loop_does_not_wait_for_itself(web: Proxy) -> None:
+def test_read_in_loop_thread_does_not_deadlock(web: Proxy) -> None:
     array = opened(web.url, 16)
 
     async def inside() -> None:
@@ -133,7 +133,7 @@ def test_the_loop_does_not_wait_for_itself(web: Proxy) -> None:
     fsspec.asyn.sync(array.store.fs.loop, inside, timeout=10)
 
 
-def test_reads_that_wait_for_their_turn_get_it(web: Proxy, tmp_path: Path) -> None:
+def test_waiting_reads_all_proceed(web: Proxy, tmp_path: Path) -> None:
     """Who asks for many values does not keep others out that ask for one."""
     context = ts.Context({"http_request_concurrency": {"limit": 2}})
     array = ts.open(f"{web.url}/|zarr3:", context=context).result()
@@ -163,7 +163,7 @@ class Withholding(Files):
         super().do_GET()
 
 
-def test_ctrl_c_ends_the_wait_for_answers(web: Proxy, tmp_path: Path) -> None:
+def test_interrupt_ends_wait_for_responses(web: Proxy, tmp_path: Path) -> None:
     del web
     main = threading.main_thread().ident
     assert main is not None
@@ -201,7 +201,7 @@ input()
 """
 
 
-def test_a_program_ends_while_it_waits_for_answers(web: Proxy, tmp_path: Path) -> None:
+def test_program_exits_while_responses_are_pending(web: Proxy, tmp_path: Path) -> None:
     del web
     asked, answers = threading.Semaphore(0), threading.Event()
     settings = {"asked": asked.release, "answers": answers, "late": answers.is_set}
@@ -221,7 +221,7 @@ def test_a_program_ends_while_it_waits_for_answers(web: Proxy, tmp_path: Path) -
 
 @pytest.mark.parametrize("own", [{}, {"trust_env": True}], ids=["engine", "own session"])
 @pytest.mark.parametrize("rows", [1, 4])
-def test_parts_of_shards_are_asked_for_together(
+def test_reads_of_shard_parts_are_concurrent(
     tmp_path: Path, own: dict[str, Any], rows: int
 ) -> None:
     """Each of eight subchunks that are far apart waits until all of its shard are asked for."""

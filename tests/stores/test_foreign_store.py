@@ -69,7 +69,7 @@ class Rich:
         return types.SimpleNamespace(size=len(value), read=lambda at, count: value[at : at + count])
 
 
-def test_optional_methods_are_used_where_they_help() -> None:
+def test_optional_methods_are_used() -> None:
     """Each call of ours becomes the call of theirs that costs least."""
     rich = Rich()
     store = ForeignStore(rich)
@@ -83,7 +83,7 @@ def test_optional_methods_are_used_where_they_help() -> None:
     assert rich.calls == ["put", "get", "open_value", "get", "replace", "list_dir", "delete_prefix"]
 
 
-def test_a_rival_in_another_process_makes_replace_look_again() -> None:
+def test_failed_replace_reads_value_again() -> None:
     """What a rival wrote in between is compared, not overwritten."""
     rich = Rich()
     rich.items["k"] = b"1"
@@ -95,7 +95,7 @@ def test_a_rival_in_another_process_makes_replace_look_again() -> None:
     assert store.replace("k", b"2", b"rival 0")
 
 
-def test_exceptions_come_through_with_a_note() -> None:
+def test_exceptions_reach_user_with_note() -> None:
     """What a store raises reaches the caller as it is, and says at which key."""
 
     class Broken(dict[str, bytes]):
@@ -107,13 +107,13 @@ def test_exceptions_come_through_with_a_note() -> None:
     assert any("a/b" in note for note in caught.value.__notes__)
 
 
-def test_a_value_that_is_no_bytes_is_named() -> None:
+def test_non_bytes_value_error_names_key() -> None:
     """A mapping of strings to text is found out at the first read."""
     with pytest.raises(TypeError, match=r'gave a str for the key "k"'):
         ForeignStore({"k": "text"}).get("k")
 
 
-def test_foreign_keys_that_are_none_of_ours_are_skipped() -> None:
+def test_invalid_foreign_keys_are_skipped() -> None:
     """Numbers, escaping and empty keys of a mapping never show."""
     store = ForeignStore({"a/b": b"1", "../x": b"2", "": b"3", 7: b"4", "/abs": b"5"})
     assert store.list() == ["a/b"]
@@ -121,7 +121,7 @@ def test_foreign_keys_that_are_none_of_ours_are_skipped() -> None:
     assert store.object == {"../x": b"2", "": b"3", 7: b"4", "/abs": b"5"}
 
 
-def test_an_immutable_mapping_is_read_only() -> None:
+def test_immutable_mapping_is_read_only() -> None:
     """A mapping without item assignment is refused before it is tried."""
     store = ForeignStore(types.MappingProxyType({"k": b"v"}))
     assert store.read_only
@@ -131,13 +131,13 @@ def test_an_immutable_mapping_is_read_only() -> None:
 
 
 @pytest.mark.parametrize("thing", [1, object(), [b"x"], types.SimpleNamespace(get=print)])
-def test_what_is_no_store_is_a_type_error(thing: object) -> None:
+def test_non_store_raises_type_error(thing: object) -> None:
     """The message says what a store needs."""
     with pytest.raises(TypeError, match="is not a store"):
         ForeignStore(thing)
 
 
-def test_any_mutable_mapping_works() -> None:
+def test_mutable_mapping_is_store() -> None:
     """No method beyond the abstract ones of MutableMapping is needed."""
 
     class Upper(MutableMapping[str, bytes]):
@@ -166,7 +166,7 @@ def test_any_mutable_mapping_works() -> None:
     assert store.list() == []
 
 
-def test_what_a_store_offers_to_hold_keys_is_used() -> None:
+def test_hold_method_is_used() -> None:
     """The key is held while the work is done, also when that fails."""
     notes: list[str] = []
 
@@ -189,7 +189,7 @@ def test_what_a_store_offers_to_hold_keys_is_used() -> None:
     assert notes == ["enter k", "work", "leave", "enter j", "leave"]
 
 
-def test_the_first_bytes_may_come_with_the_first_request() -> None:
+def test_open_head_saves_request() -> None:
     """A small document is one call; of a large one no more than is allowed is fetched."""
 
     class First(Rich):
@@ -235,7 +235,7 @@ class Versioned(Rich):
         return (data or b"")[:1] or True
 
 
-def test_a_store_may_compare_versions() -> None:
+def test_replace_version_is_used() -> None:
     """What was opened is not sent back to be compared; writing tells the new version."""
     versioned = Versioned()
     store = ForeignStore(versioned)
@@ -256,7 +256,7 @@ def test_a_store_may_compare_versions() -> None:
 
 
 @pytest.mark.parametrize("before", [b"1 one", None])
-def test_what_a_cache_remembers_is_not_what_is_expected(before: bytes | None) -> None:
+def test_cached_value_is_not_precondition(before: bytes | None) -> None:
     """Others have changed the value since: whether it is as expected, only the store knows."""
     versioned = Versioned()
     store = LRUStoreCache(ForeignStore(versioned), max_size=None)
@@ -278,5 +278,5 @@ class Uncounted(dict[str, bytes]):
         raise NotImplementedError
 
 
-def test_keys_of_a_mapping_are_not_counted_to_list_them() -> None:
+def test_listing_does_not_count_keys() -> None:
     assert list(ForeignStore(Uncounted(b=b"", a=b"")).list("")) == ["a", "b"]

@@ -54,7 +54,7 @@ def test_a_bar_shows_rate_and_time_left(clock: list[float]) -> None:
     assert "\n" not in stream.getvalue()
 
 
-def test_the_rate_is_that_of_the_last_seconds(clock: list[float]) -> None:
+def test_progress_rate_uses_last_seconds(clock: list[float]) -> None:
     """What began fast and is slow now takes long."""
     stream = Terminal()
     with Progress("work", 1000, stream=stream) as bar:
@@ -76,7 +76,7 @@ def test_a_bar_is_not_drawn_too_often(clock: list[float]) -> None:
     assert "100 %" in drawn(stream)[-2]
 
 
-def test_progress_may_be_told_as_a_callback_that_knows_the_total(clock: list[float]) -> None:
+def test_progress_accepts_callback_with_total(clock: list[float]) -> None:
     """Whatever the total was thought to be."""
     stream = Terminal()
     with Progress("work", None, stream=stream) as bar:
@@ -96,7 +96,9 @@ def test_a_narrow_terminal(clock: list[float], monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
-def test_where_nothing_is_drawn(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_without_terminal_draws_nothing(
+    stream: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In a pipe, and on a terminal that cannot go back."""
     monkeypatch.setenv("TERM", "dumb")
     assert list(track_progress("work", iter(range(3)), 3, stream)) == [0, 1, 2]

@@ -78,7 +78,7 @@ def run(program: str, kind: str, proxy: Proxy, path: str) -> None:
     run_programs(programs)
 
 
-def test_processes_lose_nothing_of_each_other(remote_path: tuple[str, Proxy, str]) -> None:
+def test_concurrent_processes_lose_no_change(remote_path: tuple[str, Proxy, str]) -> None:
     """Parts of one chunk, attributes, and rows that are appended."""
     kind, proxy, path = remote_path
     store = store_of(kind, proxy.url, path)
@@ -94,7 +94,7 @@ def test_processes_lose_nothing_of_each_other(remote_path: tuple[str, Proxy, str
     assert log.shape == (0, 2)
 
 
-def test_processes_lose_nothing_through_the_interface_of_tensorstore(
+def test_concurrent_processes_lose_no_change_through_kvstore(
     remote_path: tuple[str, Proxy, str],
 ) -> None:
     """Parts of one chunk, in transactions too, and bounds."""
@@ -107,7 +107,7 @@ def test_processes_lose_nothing_through_the_interface_of_tensorstore(
     assert ts.open(spec).result().shape == (99 + COUNT, 99 + COUNT)
 
 
-def test_what_is_replaced_while_it_is_read(remote_path: tuple[str, Proxy, str]) -> None:
+def test_value_replaced_during_read_raises(remote_path: tuple[str, Proxy, str]) -> None:
     """Index and chunks of a shard are of one state: if it has become another one, of that."""
     kind, proxy, path = remote_path
     old = np.arange(64 * 64, dtype="f8").reshape(64, 64)
@@ -127,7 +127,7 @@ def test_what_is_replaced_while_it_is_read(remote_path: tuple[str, Proxy, str]) 
     assert sum("GET" in line for line in proxy.requests) > (3 if kind == "s3" else 0)
 
 
-def test_what_is_replaced_again_and_again_while_it_is_read(
+def test_value_replaced_repeatedly_during_read_raises(
     remote_path: tuple[str, Proxy, str],
 ) -> None:
     """Where parts are never of one state, all is read by one request."""
@@ -168,7 +168,7 @@ def test_large_values_are_stored_one_part_after_another(
     assert sum("uploadId" in line and "DELETE" in line for line in s3.requests) == 1
 
 
-def test_a_server_without_conditions(s3: Proxy, tmp_path: Path) -> None:
+def test_server_without_conditions_raises(s3: Proxy, tmp_path: Path) -> None:
     """That is said, unless it is known; then only one process at a time may write."""
     proxy = s3
     store = store_of("s3", proxy.url, tmp_path.name)
@@ -183,7 +183,7 @@ def test_a_server_without_conditions(s3: Proxy, tmp_path: Path) -> None:
     assert array[:].sum() == 4
 
 
-def test_the_thread_of_the_loop_does_not_wait_for_itself() -> None:
+def test_wait_in_loop_thread_raises() -> None:
     fs = fsspec.filesystem("http")
     server = find_server(fs)
     assert server is not None
@@ -195,7 +195,7 @@ def test_the_thread_of_the_loop_does_not_wait_for_itself() -> None:
     fsspec.asyn.sync(fs.loop, inside, timeout=10)
 
 
-def test_the_thread_of_a_loop_that_others_wait_for_waits_for_a_time() -> None:
+def test_wait_in_busy_loop_thread_times_out() -> None:
     """It is told that the time is over, as everywhere, and not that it must not wait."""
     loop, own = fsspec.asyn.get_loop(), tessarr.Future[None]()
     promise, theirs = ts.Promise.new()
