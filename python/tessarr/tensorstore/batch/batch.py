@@ -1,4 +1,4 @@
-"""Batches: reads that begin together, and share what they read of stores."""
+"""Batches: reads that start together and share their requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads that begin together: by one call of the engine, side by side."""
+"""Read groups: reads that start together in one call of the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reads that begin together share: the stores that they ask."""
+"""Shared reads: the stores through which the reads of a group share requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ExpectedRead", "SharedReads"]
 
 
 class ExpectedRead(NamedTuple):
-    """What will be read.
+    """A read that will follow.
 
     Parameters
     ----------
@@ -36,20 +36,20 @@ class ExpectedRead(NamedTuple):
 
 
 class SharedReads:
-    """The stores that reads ask which begin together: what one has read, others need not read.
+    """The stores of a read group: what one read has fetched, the others reuse.
 
-    Who begins later shares nothing of it, as there may be something else by then.
+    Later reads share nothing with the group, because stored values may have changed.
 
     Parameters
     ----------
     expected
-        What will be read but chunks; who reads these tells of them himself.
+        Reads that will follow, without those of chunks.
     """
 
     __slots__ = ("_found", "_stores", "began_s")
 
     began_s: float
-    """When they begin, in seconds since 1970: what they read is as it was then, or later."""
+    """The time at which the reads start, in seconds since 1970."""
 
     def __init__(self, expected: Iterable[ExpectedRead] = ()) -> None:
         self.began_s = time.time()
@@ -70,7 +70,7 @@ class SharedReads:
 
     @property
     def expects(self) -> bool:
-        """Whether anything is read that others may read, too."""
+        """Whether other reads may share something."""
         return bool(self._stores)
 
     def of(self, store: Store, place: Store) -> tuple[Store, CoalescingStore] | None:

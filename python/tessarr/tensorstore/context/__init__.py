@@ -1,1 +1,1 @@
-"""Contexts, their resources, and the caches among these."""
+"""Contexts, resources and caches."""

@@ -1,4 +1,4 @@
-"""Caches of stores, as the members ``cache_pool`` and ``recheck_…`` of specs mean them."""
+"""Caches behind the members ``cache_pool`` and ``recheck_…`` of specs."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ __all__ = [
 
 @dataclass(slots=True, weakref_slot=True)
 class CachedMetadata:
-    """What open arrays of one place know of its metadata: it is remembered while one is open.
+    """The metadata that all open handles of one array share.
 
     Parameters
     ----------
     meta
         The metadata.
     checked_s
-        When they were looked at, in seconds since 1970.
+        The time of the last check, in seconds since 1970.
     seen
-        The document that tells them.
+        The document that contains them.
     """
 
     meta: ArrayMeta
@@ -49,12 +49,12 @@ class CachedMetadata:
     seen: KnownDocument
 
     def update_metadata(self, meta: ArrayMeta, checked_s: float) -> None:
-        """Remember what the metadata are now."""
+        """Set the metadata and the time of the check."""
         self.meta, self.checked_s = meta, checked_s
 
 
 class SharedCaches:
-    """What a resource ``cache_pool`` stands for.
+    """The caches of a resource ``cache_pool``.
 
     Parameters
     ----------
@@ -65,14 +65,14 @@ class SharedCaches:
     __slots__ = ("_documents", "_known", "_room", "chunks", "document_pool", "pool")
 
     pool: CachePool | None
-    """What remembers answers of stores; None: it has no room."""
+    """The cache of values of stores; None if its limit is 0."""
 
     document_pool: CachePool | None
     """What remembers documents: the same, or where that is small, another, so that chunks do not
     take their room. None: it has no room."""
 
     chunks: SharedChunkCache
-    """What keeps chunks that functions have made."""
+    """The cache of chunks that functions of users return."""
 
     def __init__(self, json: dict[str, Any]) -> None:
         limit = json["total_bytes_limit"]
@@ -85,21 +85,21 @@ class SharedCaches:
         self._room = 64
 
     def documents(self) -> CachePool:
-        """Return what remembers documents, so that those that stay are not read again.
+        """Return the cache of documents, which saves reading unchanged ones again.
 
-        Where there is no room, that is a few, which are looked at each time.
+        Without a limit, it holds a few documents and checks each of them on use.
         """
         if self._documents is None:
             self._documents = CachePool(_DOCUMENTS_BYTES)
         return self._documents
 
     def find(self, where: Any) -> Any:
-        """Return what is known of a document by what has it open, or None where nothing has."""
+        """Return the cached metadata of an open array, or None."""
         found = self._known.get(where)
         return None if found is None else found()
 
     def add(self, where: Any, known: Any) -> None:
-        """Remember what is known of a document, while something has it open."""
+        """Add cached metadata, for as long as a handle is open."""
         if len(self._known) >= self._room:
             self._known = {key: one for key, one in self._known.items() if one() is not None}
             self._room = max(64, 2 * len(self._known))
@@ -107,18 +107,18 @@ class SharedCaches:
 
 
 def caches_of(resource: Resource) -> SharedCaches:
-    """Return what a resource ``cache_pool`` stands for."""
+    """Return the caches of a resource ``cache_pool``."""
     found: SharedCaches = resource._made(SharedCaches)
     return found
 
 
 def pool_of(resource: Resource | None) -> CachePool | None:
-    """Return what remembers answers of stores for a resource; None: it has no room."""
+    """Return the cache of values of a resource; None if its limit is 0."""
     return None if resource is None else caches_of(resource).pool
 
 
 def staleness_bound(recheck: Any, opened: float) -> float:
-    """Return since when an answer must be known to hold, in seconds since 1970.
+    """Return the oldest check that makes a cached value fresh, in seconds since 1970.
 
     Parameters
     ----------
@@ -149,14 +149,14 @@ def with_cache(
     sinces: tuple[float, float],
     now: float,
 ) -> Store:
-    """Return a store that remembers what `store` answers, if there is room.
+    """Return a store that caches values of `store`, if a cache has room.
 
     Parameters
     ----------
     store
         The store.
     memory, data
-        What remembers documents, and chunks.
+        The caches of documents and of chunks.
     sinces
         What `staleness_bound` returned for documents, and for chunks.
     now

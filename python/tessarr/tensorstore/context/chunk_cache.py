@@ -1,4 +1,4 @@
-"""Decoded chunks in memory, as many as there is room for."""
+"""A cache of decoded chunks with a limit on its bytes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 __all__ = ["CachedChunk", "ChunkCache", "SharedChunkCache"]
 
 CachedChunk: TypeAlias = "tuple[npt.NDArray[Any], bytes, float]"
-"""A chunk, its generation, and when it was that."""
+"""A chunk, its generation, and the time of its last check."""
 
 
 class SharedChunkCache:
-    """Chunks of all that share a limit; what was used least recently goes first.
+    """Chunks of several handles under one limit; the least recently used go first.
 
     Parameters
     ----------
     limit
         The most bytes.
     others
-        Tells how many bytes others have of them.
+        Returns how many bytes other caches use.
     """
 
     __slots__ = ("_bytes", "_chunks", "_lock", "limit", "others")
@@ -39,7 +39,7 @@ class SharedChunkCache:
         self._lock = allocate_lock()
 
     def find(self, keys: Sequence[Any]) -> list[CachedChunk | None]:
-        """Return chunks, their generations, and when they were that; None for those not kept."""
+        """Return cached chunks with generations and times; None for each cache miss."""
         with self._lock:
             found = [*map(self._chunks.get, keys)]
             for key in compress(keys, found):
@@ -47,7 +47,7 @@ class SharedChunkCache:
             return found
 
     def put(self, key: Any, kept: CachedChunk) -> None:
-        """Keep a chunk, which is not changed any more."""
+        """Add a chunk, which nothing may modify any more."""
         if kept[0].nbytes > self.limit:
             return
         room = self.limit - self.others()
@@ -75,7 +75,7 @@ class ChunkCache:
     Parameters
     ----------
     shelf
-        Where they are kept, with those of others.
+        The cache that several handles share.
     """
 
     __slots__ = ("_shelf",)

@@ -1,4 +1,4 @@
-"""Contexts: resources, such as caches, that stores share."""
+"""Contexts: resources that stores share, such as caches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What specs say of resources: by reference, as JSON, or the resources themselves."""
+"""References of specs to resources, and the names of resources in JSON."""
 
 from __future__ import annotations
 

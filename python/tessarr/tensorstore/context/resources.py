@@ -1,4 +1,4 @@
-"""The kinds of resources that a context has: what their JSON may say, and its defaults."""
+"""The kinds of resources: their JSON and their defaults."""
 
 from __future__ import annotations
 

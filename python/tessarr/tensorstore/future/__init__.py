@@ -1,1 +1,1 @@
-"""Futures, and the threads that fulfil them."""
+"""Futures, and the threads that run their work."""

@@ -1,4 +1,4 @@
-"""Futures of what is made of other futures' results."""
+"""Combinators: futures that follow from the results of other futures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ U = TypeVar("U")
 
 
 def convert_result(source: Future[Any], convert: Callable[[Any], U]) -> Future[U]:
-    """Return the future of what `convert` makes of the result of another one."""
+    """Return the future of the converted result of another future."""
     if source._state == DONE:
         return spawn(convert, source._value, here=True)
     made: Future[U] = Future._pending()
@@ -35,10 +35,10 @@ def convert_result(source: Future[Any], convert: Callable[[Any], U]) -> Future[U
 def join_futures(
     sources: Sequence[Future[Any]], make: Callable[[], U], *, begin: bool = True
 ) -> Future[U]:
-    """Return the future of what is made when all others are done, or of the first one's error.
+    """Return a future that calls `make` when all others are done, or has the first error.
 
-    All are waited for in any case, because they may write to what belongs to the user. They begin,
-    unless others are going to see to that.
+    It waits for all of them in any case, because they may write to memory of the user. With
+    `begin`, it starts them.
     """
 
     def finish() -> U:
@@ -78,7 +78,7 @@ def join_futures(
 
 
 def chain_future(source: Future[Any], begin: Callable[[Any], Future[U]]) -> Future[U]:
-    """Return the future of what is begun with the result of another one."""
+    """Return the future that `begin` returns for the result of another future."""
     if source.done():
         try:
             return begin(source.result())
@@ -97,10 +97,10 @@ def chain_future(source: Future[Any], begin: Callable[[Any], Future[U]]) -> Futu
 
 
 def run_after(sources: Sequence[Future[Any] | None], begin: Callable[[], Future[U]]) -> Future[U]:
-    """Return the future of what is begun when all others have ended, in whatever way.
+    """Return the future that `begin` returns when all others have ended, also with an error.
 
-    No thread waits for them, as these may be the user's, who may need the thread to end them; nor
-    is anything done in the thread that ends them. Where there are none, it is begun here.
+    No thread waits for the others, because the user may need that thread to end them. Without
+    others, `begin` runs here.
     """
     waiting = [source for source in sources if source is not None]
     if not waiting:
@@ -115,7 +115,7 @@ def run_after(sources: Sequence[Future[Any] | None], begin: Callable[[], Future[
 
 
 def join_writes(parts: Sequence[WriteFutures]) -> WriteFutures:
-    """Return the futures of a write that has several parts."""
+    """Return the futures of a write with several parts."""
     if len(parts) == 1:
         return parts[0]
     copies = join_futures([part.copy for part in parts], lambda: None)

@@ -1,7 +1,7 @@
-"""Threads for work that waits: for a disk, a network, or another program.
+"""The thread pool for work that waits for a disk, a network or another program.
 
-Whoever waits for work that no thread has begun yet does it itself: to wake another thread, and to
-be woken by it, takes longer than most work does.
+A thread that waits for work which no other thread has started runs that work itself: waking
+another thread takes longer than most work.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import Final
 __all__ = ["is_interruptible", "submit", "submit_uninterrupted", "while_waiting"]
 
 _MAX_THREADS: Final = 32
-"""So many threads work at a time; others may wait for what these do."""
+"""The most threads that work at a time; more may wait for them."""
 
 _MAX_THREADS_WITH_WAITING: Final = 512
-"""So many there are with those."""
+"""The most threads, those that wait included."""
 
 _thread_local: Final = local()
-"""Of which pool a thread is."""
+"""The pool of the current thread."""
 
 
 class _Task:
-    """Work that is done once, by whoever is first; what a signal has interrupted, by another."""
+    """Work that runs once, in the first thread that calls it; again if a signal interrupts it."""
 
     __slots__ = ("_context", "_once", "_pool")
 
@@ -52,10 +52,10 @@ class _Task:
 
 
 class _Pool:
-    """The threads of one process, which begin when there is more to do than threads.
+    """The threads of one process, started when there is more work than threads.
 
-    They are daemons, as Python would wait for others before it tells that it ends; what is to be
-    done then is still done.
+    They are daemons: Python waits for other threads before it calls exit functions. Work that is
+    queued at exit still runs.
     """
 
     __slots__ = ("_due", "_ends", "_lock", "_process", "_tasks", "_threads", "_waiting")

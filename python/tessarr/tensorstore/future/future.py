@@ -1,4 +1,4 @@
-"""Futures: results that may be still to come."""
+"""Futures: results that are computed concurrently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ends a future."""
+"""Promises: the writing end of a future."""
 
 from __future__ import annotations
 

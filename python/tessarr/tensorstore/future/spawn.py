@@ -1,4 +1,4 @@
-"""Work whose result is a future."""
+"""Functions that run work in the thread pool and return its future."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ __all__ = ["spawn", "spawn_future"]
 def spawn(
     work: Callable[..., T], *arguments: Any, here: bool = False, whole: bool = False
 ) -> Future[T]:
-    """Return the future of what `work` returns, done in a thread that may wait.
+    """Run `work` in a thread of the pool and return its future.
 
     Parameters
     ----------
     work
-        The options that hold here hold in it, too.
+        Runs with the options of the caller.
     *arguments
-        What it is given.
+        Its arguments.
     here
-        Do it at once, because it takes no time.
+        Run it at once in this thread, because it is quick.
     whole
-        It is to come to its end, whatever becomes of who waits for it.
+        Let it complete once it has started, also if an interrupt ends the wait.
 
     Notes
     -----
-    A thread that waits for the result does it itself, where no other has begun.
+    A thread that waits for the result runs the work itself, if no other thread has started it.
     """
     if here:
         try:
@@ -50,7 +50,7 @@ def _do(into: Future[T], work: Callable[..., T], *arguments: Any) -> None:
 
 
 def spawn_future(work: Callable[[], Future[T]]) -> Future[T]:
-    """Return the future that `work` returns, which is done in a thread that may wait."""
+    """Run `work` in a thread of the pool and return the future that it returns."""
     made: Future[T] = Future._pending()
 
     def begin() -> None:

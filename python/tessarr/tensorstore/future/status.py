@@ -1,4 +1,4 @@
-"""The codes by which TensorStore's texts tell errors apart.
+"""Status codes in the text of errors, as TensorStore writes them.
 
 All of its errors are a `ValueError` with a code in the text, so that is where programs look for it.
 """
@@ -31,10 +31,9 @@ E = TypeVar("E", bound=TessarrError)
 
 
 def add_status_code(error: BaseException) -> BaseException:
-    """Return an error whose text begins with its code, if TensorStore has one for it.
+    """Return a copy of an error whose text starts with its status code, if it has one.
 
-    That is another one, of the same class, with the same fields: whoever else has the error, as a
-    function of the user's that raised it, finds it as it was.
+    The copy has the same class and the same fields; the original error does not change.
     """
     if isinstance(error, TessarrError):
         code = _code(error)
@@ -44,7 +43,7 @@ def add_status_code(error: BaseException) -> BaseException:
 
 
 def _copy_error(error: E, message: str) -> E:
-    """Return the same error with another message."""
+    """Return a copy of an error with another message."""
     try:
         made = type(error).__new__(type(error), message)  # not the constructor: it may take others
     except Exception:  # noqa: BLE001 (a class of the user's, whose error is told as it is)
@@ -63,7 +62,7 @@ def _copy_error(error: E, message: str) -> E:
 
 
 def _code(error: TessarrError) -> str | None:
-    """Return the code of an error; None: its class tells as much."""
+    """Return the status code of an error, or None if its class says enough."""
     if isinstance(error, StoreError) and error.errno in _DENIED:
         return "PERMISSION_DENIED"
     if isinstance(error, StoreError) and error.retryable:

@@ -1,4 +1,4 @@
-"""What becomes of a write."""
+"""The futures of a write: one for the copy, one for the commit."""
 
 from __future__ import annotations
 

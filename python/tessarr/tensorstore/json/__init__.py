@@ -1,1 +1,1 @@
-"""JSON of specs: read with the place of every fault, shown, and recalled."""
+"""JSON of specs: parsing, formatting, and errors with JSON paths."""

@@ -1,4 +1,4 @@
-"""Lengths of time in JSON, such as ``1m30s``."""
+"""Durations in JSON, such as ``1m30s``."""
 
 from __future__ import annotations
 

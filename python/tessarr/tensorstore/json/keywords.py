@@ -1,4 +1,4 @@
-"""Signatures that name keywords whose types a `TypedDict` has: what ``help`` shows.
+"""Signatures with the keywords of a `TypedDict`, for ``help``.
 
 Type checkers know these by ``**keywords: Unpack[...]``; who asks a function does not.
 """

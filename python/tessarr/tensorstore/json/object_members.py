@@ -1,4 +1,4 @@
-"""JSON objects, read member by member: an error tells in which it is, and what belongs there."""
+"""Readers for members of JSON objects; errors name the member."""
 
 from __future__ import annotations
 

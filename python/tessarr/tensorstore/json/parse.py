@@ -1,4 +1,4 @@
-"""Reading JSON that states constraints: what it is not is an `ArgumentError` that says where."""
+"""Readers for JSON that states constraints; errors are an `ArgumentError` with a JSON path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pickles and copies of objects whose classes programs derive from ours, and what is kept in them.
+"""Pickles and copies of objects, also of derived classes.
 
 What is of one of our own classes is pickled as a call of it, which is short. The constructor of a
 derived class may be given anything else: an object of it is made without, and begun as one of ours.

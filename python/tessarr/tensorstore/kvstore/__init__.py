@@ -1,4 +1,4 @@
-"""Key-value stores under TensorStore's names."""
+"""Key-value stores with the interface of TensorStore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Credentials of AWS, by the types that the resource ``aws_credentials`` has."""
+"""AWS credentials of the resource ``aws_credentials``."""
 
 from __future__ import annotations
 

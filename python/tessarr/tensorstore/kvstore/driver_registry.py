@@ -1,4 +1,4 @@
-"""The kinds of key-value stores."""
+"""The registry of key-value store drivers."""
 
 from __future__ import annotations
 

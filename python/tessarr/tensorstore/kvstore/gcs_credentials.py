@@ -1,4 +1,4 @@
-"""Credentials of Google's storage."""
+"""Credentials for Google Cloud Storage."""
 
 from __future__ import annotations
 

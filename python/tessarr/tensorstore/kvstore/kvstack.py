@@ -1,4 +1,4 @@
-"""Several key-value stores as one: each key is in the last that has its range."""
+"""The driver ``kvstack``: several key-value stores as one, each with a range of keys."""
 
 from __future__ import annotations
 

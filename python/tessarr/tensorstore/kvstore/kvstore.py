@@ -1,4 +1,4 @@
-"""The key-value store: reading, writing and listing bytes by their keys."""
+"""Key-value stores: read, write, list and delete values."""
 
 from __future__ import annotations
 

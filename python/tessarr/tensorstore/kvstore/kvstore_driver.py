@@ -1,4 +1,4 @@
-"""What a kind of key-value store is: how JSON and URLs name it, and how it opens."""
+"""Key-value store drivers: their JSON, their URLs and how they open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specs of key-value stores: JSON, URLs, and the resources that they use."""
+"""Specs of key-value stores: JSON, URLs and resources."""
 
 from __future__ import annotations
 

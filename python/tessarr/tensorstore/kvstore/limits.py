@@ -1,4 +1,4 @@
-"""Limits and retries of stores, as the resources of a context say."""
+"""Limits and retries of stores from resources of a context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key-value stores of this machine: files, memory, and every store of Tessarr's."""
+"""The drivers ``file``, ``memory`` and ``tessarr``."""
 
 from __future__ import annotations
 

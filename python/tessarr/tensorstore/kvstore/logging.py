@@ -1,4 +1,4 @@
-"""What is asked of stores, told while it happens: by flags, as TensorStore has them."""
+"""Logging of requests, controlled by the flags of TensorStore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key-value stores that are far away: object stores and web servers, by fsspec."""
+"""The drivers ``s3``, ``gcs`` and ``http``, which use fsspec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reading and writing of keys gives and takes, and where they are: mostly the engine's."""
+"""Key ranges and results of reads and writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zip files as key-value stores, in any other one."""
+"""The driver ``zip``: a Zip file inside another key-value store."""
 
 from __future__ import annotations
 

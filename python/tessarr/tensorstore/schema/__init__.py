@@ -1,1 +1,1 @@
-"""What is wanted, or known, of an array whatever its driver."""
+"""Schemas: constraints on arrays without regard to their driver."""

@@ -1,4 +1,4 @@
-"""The choice of read and write chunks that meet constraints: TensorStore's, step by step.
+"""The choice of read and write chunk shapes, by TensorStore's rules.
 
 Read chunks are settled first. What is open of a shape is filled by an aspect ratio and a number of
 elements, in the engine (``chunk_shape.rs``), so that write chunks are multiples of read chunks.
@@ -95,7 +95,7 @@ def choose_chunk_shapes(asked: ChunkConstraints, extent: View, rank: int) -> tup
     >>> from tessarr.index_space import View
     >>> from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
     >>> layout = ChunkLayout(read_chunk_shape=[64, 64])._constraints
-    >>> choose_chunk_shapes(separate_chunks(layout), View.of_array((400, 400), None, ()), 2)
+    >>> choose_chunk_shapes(separate_chunks(layout), View.for_array((400, 400), None, ()), 2)
     ((64, 64), (384, 384))
     """
     write, read = asked

@@ -1,4 +1,4 @@
-"""Constraints on one kind of chunk: its shape, how its lengths relate, its number of elements."""
+"""Constraints on one kind of chunk: shape, aspect ratio and number of elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constraints on the shapes of chunks, on their grid and on the order of elements in them.
+"""Chunk layouts: constraints on chunk shapes, grid origin and order of dimensions.
 
 TensorStore's ``ChunkLayout``. A constraint is *hard* (what is opened has to meet it) or *soft* (a
 wish for what is created); `wish` says how constraints are merged.

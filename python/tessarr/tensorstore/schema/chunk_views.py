@@ -1,4 +1,4 @@
-"""What a chunk layout is along the dimensions of a view, and back."""
+"""Propagation of chunk layouts through index transforms, and back."""
 
 from __future__ import annotations
 

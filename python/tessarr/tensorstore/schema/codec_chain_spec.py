@@ -1,4 +1,4 @@
-"""Chains of codecs of format 3 that are partly left open, as constraints.
+"""Partial codec chains of format 3, as constraints.
 
 A chain may lack its codec from arrays to bytes, and a codec any of its options. Chains are merged:
 *strictly*, codec by codec, or else also so that one may be what is inside of the other's shards,

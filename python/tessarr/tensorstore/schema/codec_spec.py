@@ -1,4 +1,4 @@
-"""Constraints on how chunks are encoded, in the words of one driver.
+"""Codec specs: constraints on the encoding of chunks by one driver.
 
 Of format 3 these are a chain of codecs that is partly open, of format 2 a compressor and filters.
 """

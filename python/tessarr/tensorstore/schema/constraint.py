@@ -1,7 +1,7 @@
-"""Wishes: values that are asked for, *hard* (it has to be) or *soft* (it would be nice).
+"""Hard and soft constraints on single values and on rows of values.
 
-Where wishes are merged, two different hard ones are an error, a hard one replaces a soft one, and
-a soft one fills only what is open.
+Two different hard constraints on one value are an error. A hard constraint replaces a soft one; a
+soft one fills only an open value.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ __all__ = [
 ]
 
 SOFT: Final = "_soft_constraint"
-"""What follows the names of members that state soft wishes."""
+"""The suffix of members that state soft constraints."""
 
 
 class Constraint(NamedTuple):
-    """A value that is asked for, and whether it has to be."""
+    """A required or preferred value."""
 
     value: Any
     hard: bool
 
 
 Row: TypeAlias = "tuple[Constraint | None, ...]"
-"""What is asked for each dimension; empty while the rank is open."""
+"""The constraint of each dimension; empty while the rank is open."""
 
 
 def merge_constraints(
     old: Constraint | None, new: Constraint | None, what: str
 ) -> Constraint | None:
-    """Return what two wishes are together.
+    """Merge two constraints.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def merge_constraints(
 
 
 def merge_rows(old: Row, new: Row, what: str) -> Row:
-    """Return what two rows of wishes are together, dimension by dimension."""
+    """Merge two rows of constraints, dimension by dimension."""
     if not old or not new or old == new:
         return new or old
     return tuple(
@@ -81,7 +81,7 @@ def merge_rows(old: Row, new: Row, what: str) -> Row:
 
 
 def read_row(values: Any, hard: bool, check: Callable[[Any], Constraint | None], what: str) -> Row:
-    """Return the wishes that JSON states, one per dimension.
+    """Return the constraints that JSON states, one per dimension.
 
     Raises
     ------
@@ -101,56 +101,56 @@ def read_row(values: Any, hard: bool, check: Callable[[Any], Constraint | None],
 
 
 def hard_only(wish: Constraint | None) -> Constraint | None:
-    """Return a wish if it is hard."""
+    """Return a constraint if it is hard, else None."""
     return wish if wish is not None and wish.hard else None
 
 
 def hard_only_row(row: Row) -> Row:
-    """Return the hard wishes of a row alone."""
+    """Return a row with its hard constraints only."""
     return tuple(map(hard_only, row))
 
 
 def row_of_values(values: Sequence[Any]) -> Row:
-    """Return hard wishes for values that are known to be good; 0 and None leave one open."""
+    """Return hard constraints for valid values; 0 and None leave a dimension open."""
     return tuple([Constraint(value, True) if value else None for value in values])
 
 
 def soften(wish: Constraint | None) -> Constraint | None:
-    """Return a wish as a soft one."""
+    """Return a constraint as a soft one."""
     return None if wish is None else Constraint(wish.value, False)
 
 
 def soften_row(row: Row) -> Row:
-    """Return the wishes of a row, all of them soft."""
+    """Return a row with soft constraints only."""
     return tuple(map(soften, row))
 
 
 def get_value(wish: Constraint | None, *, hard: bool) -> Any:
-    """Return what is asked for, hard or soft; None where nothing is."""
+    """Return the hard or the soft value of a constraint, or None."""
     return wish.value if wish is not None and wish.hard == hard else None
 
 
 def get_values(row: Row, rank: int, *, hard: bool) -> tuple[Any, ...] | None:
-    """Return what is asked for each dimension, hard or soft; None while the rank is open."""
+    """Return the hard or the soft values of a row; None while the rank is open."""
     if not row:
         return None if rank < 0 else (None,) * rank
     return tuple([wish.value if wish and wish.hard == hard else None for wish in row])
 
 
 def drop_empty_row(row: Row) -> Row:
-    """Return a row if it asks for anything, else an empty one."""
+    """Return a row if it has a constraint, else an empty one."""
     return row if any(row) else ()
 
 
 def add_row_json(result: JSONObject, name: str, row: Row) -> None:
-    """Add the members of JSON that state a row."""
+    """Add the JSON members of a row."""
     for hard in {wish.hard for wish in row if wish is not None}:
         values = [get_value(wish, hard=hard) for wish in row]
         result[name if hard else name + SOFT] = values
 
 
 def check_keywords(given: Mapping[str, Any]) -> None:
-    """Refuse keywords that are not of the type that their names tell.
+    """Refuse keywords of another type than their names require.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Data types by their names: ``int32``, ``bfloat16``, ``ustring``.
+"""Data types by name: ``int32``, ``bfloat16``, ``ustring``.
 
 A data type here has a name and no byte order: how its elements are stored is the array's matter.
 Text, bytes of any length and JSON values are Python objects in NumPy arrays.

@@ -1,4 +1,4 @@
-"""Bounds of views: how they follow from those of what is viewed."""
+"""Bounds of views that follow from the domain of their base."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one element of an array is to TensorStore: a data type, and dimensions inside of it.
+"""Element types: a data type and the dimensions inside of an element.
 
 A record has fields, of which one is chosen; raw bytes, and the bytes of text of fixed length, are
 a dimension of their own, which comes last.

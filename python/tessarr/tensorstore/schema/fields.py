@@ -1,4 +1,4 @@
-"""The parts of a schema, and how constraints are added to them: `SchemaFields`."""
+"""The fields of a schema, and how constraints are merged into them."""
 
 from __future__ import annotations
 

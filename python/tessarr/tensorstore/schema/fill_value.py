@@ -1,4 +1,4 @@
-"""Fill values of a schema: arrays that are broadcast to the domain, with or without data type."""
+"""Fill values of schemas: arrays that broadcast to the domain."""
 
 from __future__ import annotations
 

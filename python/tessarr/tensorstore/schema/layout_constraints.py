@@ -1,4 +1,4 @@
-"""Constraints on chunks as a value: what `ChunkLayout` and `Schema` say of them."""
+"""Chunk layout constraints as an immutable value."""
 
 from __future__ import annotations
 

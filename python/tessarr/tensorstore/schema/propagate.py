@@ -1,4 +1,4 @@
-"""What is said of the dimensions of something, said of those of a view of it, and back.
+"""Propagation of values along dimensions through index transforms, and back.
 
 Only an output index map of a single input dimension carries over what is said of a dimension,
 and only where no other map follows the same dimension.

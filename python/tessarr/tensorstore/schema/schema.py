@@ -1,4 +1,4 @@
-"""What is wanted, or known, of an array whatever its driver: `Schema`.
+"""Schemas: constraints on a new array, or properties of an open one.
 
 Constraints are added, never taken back: the rank, the data type, the domain and the units are
 hard; chunk layouts and codecs are merged by rules of their own.

@@ -1,4 +1,4 @@
-"""Physical units of dimensions: what one step along a dimension is.
+"""Physical units of dimensions: the length of one step.
 
 A unit is a multiplier and the name of a base unit, which is not interpreted: ``4 nm``, or ``nm``.
 """

@@ -1,1 +1,1 @@
-"""What is to be opened or created, as JSON, by keywords or as a URL."""
+"""Specs: what to open or create, from JSON, keywords or a URL."""

@@ -1,4 +1,4 @@
-"""URLs of arrays: a store of keys, then formats and views: ``file:///a|zarr3:b|cast:int32``."""
+"""URLs of arrays, such as ``file:///a|zarr3:b|cast:int32``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What specs that use resources of a context have in common."""
+"""Base class of driver specs that use resources of a context."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["ResourceSpec"]
 
 
 class ResourceSpec(DriverSpec):
-    """A spec with resources of a context."""
+    """A driver spec that uses resources of a context."""
 
     _references: References
 
     def collect_resources(self, naming: Naming) -> None:
-        """Tell which bound resources are used."""
+        """Add the bound resources to `naming`."""
         self._references.collect_resources(naming)
 
     def has_same_resources(self, other: DriverSpec) -> bool:

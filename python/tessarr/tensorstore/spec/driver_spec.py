@@ -1,4 +1,4 @@
-"""What a spec says of its driver: `DriverSpec`, and which drivers there are."""
+"""Driver specs, and the registry of drivers."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ DRIVERS: Final[dict[str, str]] = {
     "stack": "tessarr.tensorstore.drivers.stack.stack_spec:StackSpec",
     "virtual_chunked": "tessarr.tensorstore.drivers.virtual_chunked.virtual_spec:VirtualSpec",
 }
-"""Where the `DriverSpec` of each driver is, by the names that specs have for it."""
+"""The `DriverSpec` of each driver, by its name in specs."""
 
 
 @cache
 def driver_spec(name: str) -> type[DriverSpec]:
-    """Return what reads the specs of a driver.
+    """Return the spec class of a driver.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def driver_spec(name: str) -> type[DriverSpec]:
 
 
 class OpenKeywords(TypedDict, total=False):
-    """How something is opened: see `tessarr.tensorstore.open`."""
+    """Keywords of opening: see `tessarr.tensorstore.open`."""
 
     open_mode: OpenMode | None
     open: bool | None
@@ -85,7 +85,7 @@ class OpenKeywords(TypedDict, total=False):
 
 
 class SpecKeywords(OpenKeywords, SchemaKeywords, total=False):
-    """What a spec says beside its driver: see `tessarr.tensorstore.open`."""
+    """Keywords of specs: see `tessarr.tensorstore.open`."""
 
     kvstore: Any
 
@@ -98,7 +98,7 @@ OF_SCHEMA: Final = frozenset(SchemaKeywords.__annotations__)
 
 @dataclass(slots=True)
 class SpecChanges:
-    """What is changed of a spec, besides its view.
+    """Changes of a spec, without those of its view.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class SpecChanges:
 
 
 class OpenRequest(NamedTuple):
-    """How something is opened.
+    """The arguments of opening a spec.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class OpenRequest(NamedTuple):
 
 
 class OpenResult(NamedTuple):
-    """What was opened.
+    """The result of opening a spec.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class OpenResult(NamedTuple):
 
 
 class DriverSpec:
-    """What a spec says of its driver. A value: whatever changes it makes another one.
+    """The driver's part of a spec: an immutable value.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What specs of drivers that keep their data in a key-value store have in common."""
+"""Base class of specs of drivers that store data in a key-value store."""
 
 from __future__ import annotations
 

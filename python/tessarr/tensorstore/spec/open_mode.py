@@ -1,4 +1,4 @@
-"""What opening may do: `OpenMode`."""
+"""Open modes: whether to open, create or replace an array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forms of a spec: as JSON, and as what is pickled.
+"""Specs as JSON and as the state of a pickle.
 
 Resources have names in JSON, which all parts of a spec share: see `Naming`.
 """

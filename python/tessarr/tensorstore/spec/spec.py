@@ -1,4 +1,4 @@
-"""What is to be opened or created: `Spec`."""
+"""Specs: JSON values that describe what to open or create."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Staleness bounds: since when what is remembered is fresh."""
+"""Staleness bounds of cached values."""
 
 from __future__ import annotations
 

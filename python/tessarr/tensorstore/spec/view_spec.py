@@ -1,4 +1,4 @@
-"""Specs of views over other specs."""
+"""Base classes of specs of views over other specs."""
 
 from __future__ import annotations
 
