@@ -26,7 +26,7 @@ marks = [
 
 def forked(action: Callable[[], object], delay_s: float | None) -> float:
     """Run `action` in a child, which is killed after a delay; return how long the child took."""
-    begun, begins = os.pipe()
+    started, begins = os.pipe()
     child = os.fork()
     if child == 0:
         code = 1
@@ -40,9 +40,9 @@ def forked(action: Callable[[], object], delay_s: float | None) -> float:
             os._exit(code)
     os.close(begins)
     try:
-        assert os.read(begun, 1) == b"1"
+        assert os.read(started, 1) == b"1"
     finally:
-        os.close(begun)
+        os.close(started)
     start = time.perf_counter()
     if delay_s is not None:
         while time.perf_counter() - start < delay_s:  # a sleep of 50 us would take longer

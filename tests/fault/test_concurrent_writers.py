@@ -155,12 +155,12 @@ def test_readers_see_all_of_an_append_or_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ["folder", "memory", "mapping"])
 def test_threads_lose_no_append(tmp_path: Path, place: str) -> None:
     """Threads that opened the array by themselves append to it at the same time."""
-    made: dict[str, Any] = {
+    created: dict[str, Any] = {
         "folder": tmp_path / "array.zarr",
         "memory": tessarr.stores.MemoryStore(),
         "mapping": {},
     }
-    store = made[place]
+    store = created[place]
     tessarr.create_array(store, shape=0, dtype="int32", chunks=7)
     start = threading.Barrier(4)
 

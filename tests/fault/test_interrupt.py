@@ -312,24 +312,24 @@ READS: dict[str, Callable[[tessarr.Array], Any]] = {
 
 @pytest.mark.parametrize("read", READS)
 def test_interrupt_at_any_time_completes_reads_for_other_threads(read: str) -> None:
-    """Who reads himself is interrupted while the result is told; others are told all the same."""
+    """Who reads himself is interrupted while the result is set; other threads still get it."""
     array = tessarr.create_array({}, data=np.arange(4), chunks=(2,))
     # The main thread reads itself where no other one is free; not so Tessarr's own futures.
     busy = nullcontext if read == "tessarr" else only_thread_busy
     interrupted = 0
     for moment in range(1000):
         with busy():
-            future, told = READS[read](array), SimpleQueue[Any]()
-            future.add_done_callback(told.put)
-            waiting = [_begun(wait, future, told) for wait in (_waits, _awaits)]
+            future, notified = READS[read](array), SimpleQueue[Any]()
+            future.add_done_callback(notified.put)
+            waiting = [_begun(wait, future, notified) for wait in (_waits, _awaits)]
             ended = not _interrupted_after(moment, future.result)
         for thread in waiting:
             thread.join(60)
-        results = [told.get(timeout=60) for _ in range(3)]
+        results = [notified.get(timeout=60) for _ in range(3)]
         for result in [*(one for one in results if one is not future), future.result(60)]:
             assert np.asarray(result).ravel()[:4].tolist() == [0, 1, 2, 3]
         assert sum(one is future for one in results) == 1
-        assert told.empty()
+        assert notified.empty()
         interrupted += not ended
         if ended:
             break
@@ -338,19 +338,19 @@ def test_interrupt_at_any_time_completes_reads_for_other_threads(read: str) -> N
 
 @pytest.mark.parametrize("end", ["set_result", "cancel"])
 def test_interrupt_at_any_time_leaves_promises_consistent(end: str) -> None:
-    """It is kept and all are told, or nothing has happened and it can be kept again."""
+    """It has a result and all waiters get it, or it has none and can get one."""
     interrupted = 0
     for moment in range(1000):
         promise, future = ts.Promise.new()
-        told = SimpleQueue[Any]()
-        future.add_done_callback(told.put)
+        notified = SimpleQueue[Any]()
+        future.add_done_callback(notified.put)
         keep = partial(promise.set_result, 5) if end == "set_result" else future.cancel
         ended = not _interrupted_after(moment, keep)
         if not future.done():
-            assert told.empty()
+            assert notified.empty()
             keep()
-        assert told.get(timeout=60) is future
-        assert told.empty()
+        assert notified.get(timeout=60) is future
+        assert notified.empty()
         assert future.cancelled() == (end == "cancel")
         interrupted += not ended
         if ended:
@@ -358,21 +358,21 @@ def test_interrupt_at_any_time_leaves_promises_consistent(end: str) -> None:
     assert interrupted > 3
 
 
-def _begun(wait: Callable[..., None], future: Any, told: SimpleQueue[Any]) -> threading.Thread:
+def _begun(wait: Callable[..., None], future: Any, notified: SimpleQueue[Any]) -> threading.Thread:
     """Begin a thread that waits for a future and does not read itself."""
     ready = threading.Event()
-    thread = threading.Thread(target=wait, args=(future, told, ready), daemon=True)
+    thread = threading.Thread(target=wait, args=(future, notified, ready), daemon=True)
     thread.start()
     assert ready.wait(60)
     return thread
 
 
-def _waits(future: Any, told: SimpleQueue[Any], ready: threading.Event) -> None:
+def _waits(future: Any, notified: SimpleQueue[Any], ready: threading.Event) -> None:
     ready.set()
-    told.put(future.result(60))
+    notified.put(future.result(60))
 
 
-def _awaits(future: Any, told: SimpleQueue[Any], ready: threading.Event) -> None:
+def _awaits(future: Any, notified: SimpleQueue[Any], ready: threading.Event) -> None:
     async def wait() -> Any:
         return await future
 
@@ -380,7 +380,7 @@ def _awaits(future: Any, told: SimpleQueue[Any], ready: threading.Event) -> None
         waiting = asyncio.ensure_future(wait())
         await asyncio.sleep(0)
         ready.set()
-        told.put(await asyncio.wait_for(waiting, 60))
+        notified.put(await asyncio.wait_for(waiting, 60))
 
     asyncio.run(both())
 

@@ -80,9 +80,9 @@ def check_whole(group: Any) -> None:
 
 
 def check_empty_when_created(root: Any, name: str) -> None:
-    made = root.create_group(name)
-    assert not dict(made.members(max_depth=None))
-    array = made.create_array("a", shape=20, chunks=3, dtype="i8", fill_value=-1)
+    created = root.create_group(name)
+    assert not dict(created.members(max_depth=None))
+    array = created.create_array("a", shape=20, chunks=3, dtype="i8", fill_value=-1)
     assert array[:].tolist() == [-1] * 20
 
 

@@ -21,7 +21,7 @@ class OddError(Exception):
 @register_codec
 @dataclass(frozen=True, slots=True)
 class Moody(BytesBytesCodec):
-    """A codec that does nothing, or raises what it is told to."""
+    """A codec that does nothing, or raises a given error."""
 
     name: ClassVar[str] = "test.moody"
     raises: ClassVar[dict[str, BaseException]] = {}
@@ -47,11 +47,11 @@ def _calm() -> Iterator[None]:
 
 def array(**settings: Any) -> tessarr.Array:
     """Ones in two chunks at the path g/a."""
-    made = tessarr.create_array(
+    created = tessarr.create_array(
         None, path="g/a", shape=4, chunks=2, dtype="i4", **{"compressors": Moody(), **settings}
     )
-    made[:] = 1
-    return made
+    created[:] = 1
+    return created
 
 
 ACTIONS: dict[str, tuple[str, Callable[[tessarr.Array], Any]]] = {
@@ -231,7 +231,7 @@ def test_object_error_while_encoding_reaches_the_caller(
 
 
 def test_pickle_error_while_decoding_is_a_data_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told with its place, and the exception is among the causes."""
+    """The error names the chunk, and the exception is among its causes."""
     with tessarr.options(allow_pickle=True):
         a = objects({"id": "pickle"})
         a[:] = [1, 2, 3, Reluctant()]

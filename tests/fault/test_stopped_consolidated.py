@@ -88,7 +88,7 @@ def test_interrupted_change_leaves_no_stale_copies(action: str, zarr_format: Any
                 ACTIONS[action](open_group(store, mode="r+"))
             except OSError:
                 failed = True
-        warned = [found for found in caught if issubclass(found.category, TessarrWarning)]
+        warned = [result for result in caught if issubclass(result.category, TessarrWarning)]
         left = dict(store)
         check_not_stale(left)
         marked |= has_marks(left)

@@ -82,14 +82,14 @@ def check_not_back(items: dict[str, bytes], zarr_format: Any) -> None:
         root = open_group(left, mode="r+", zarr_format=zarr_format)
         if "x" in root:
             continue
-        made = create(root)
-        found = dict(root.members(max_depth=None))
-        arrays = [path for path, node in found.items() if isinstance(node, tessarr.Array)]
+        created = create(root)
+        result = dict(root.members(max_depth=None))
+        arrays = [path for path, node in result.items() if isinstance(node, tessarr.Array)]
         for path in arrays:
-            values = found[path][...]
+            values = result[path][...]
             assert path == "kept" or values.tolist() in ([-1] * 8, [0, 1, 2, 3])
-        assert "old" not in (root["x"].attrs if made is None else made.attrs)
-        assert {"x/g/b", "x/a"} & set(arrays) <= {getattr(made, "path", None)}
+        assert "old" not in (root["x"].attrs if created is None else created.attrs)
+        assert {"x/g/b", "x/a"} & set(arrays) <= {getattr(created, "path", None)}
         assert not any("__deleted" in key for key in left)
 
 
@@ -124,8 +124,8 @@ def test_interrupted_move_keeps_a_complete_node(zarr_format: Any) -> None:
             assert root[name]["a"][:].tolist() == list(range(1, 9))
             assert root[name]["g/b"][:].sum() == 16
         if "y" not in root:
-            made = root.create_array("y", shape=8, chunks=3, dtype="i8", fill_value=-1)
-            assert made[:].tolist() == [-1] * 8
+            created = root.create_array("y", shape=8, chunks=3, dtype="i8", fill_value=-1)
+            assert created[:].tolist() == [-1] * 8
 
 
 def test_delete_in_one_step_writes_no_mark(tmp_path: Path) -> None:
@@ -157,8 +157,8 @@ def test_create_group_over_folder_of_arrays_keeps_them() -> None:
     items: dict[str, bytes] = {}
     tessarr.create_array(items, path="x/a", data=[1, 2])
     del items["x/zarr.json"]
-    made: Any = tessarr.create_group(items, path="x")
-    assert made["a"][:].tolist() == [1, 2]
+    created: Any = tessarr.create_group(items, path="x")
+    assert created["a"][:].tolist() == [1, 2]
 
 
 def test_create_below_deleted_group_succeeds() -> None:
@@ -170,8 +170,8 @@ def test_create_below_deleted_group_succeeds() -> None:
         del root["x"]
     left = dict(store)
     assert "x/a/zarr.json" in left
-    made = tessarr.create_array(left, path="x/a", shape=3, dtype="i2")
-    assert made.shape == (3,)
+    created = tessarr.create_array(left, path="x/a", shape=3, dtype="i2")
+    assert created.shape == (3,)
     with pytest.raises(ExistsError):
         tessarr.create_array(left, path="x/a", shape=3, dtype="i2")
 

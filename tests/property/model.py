@@ -46,9 +46,9 @@ class Model:
         """Return what an array should give."""
         if kind in NUMPY_KINDS:
             return self.array[key]
-        found = np.asarray(self.array.reshape(-1)[self._index(kind, key)], self.array.dtype)
-        scalar = kind == OUTER and found.ndim == 0 and not _has_ellipsis(key)
-        return found[()] if scalar else found
+        result = np.asarray(self.array.reshape(-1)[self._index(kind, key)], self.array.dtype)
+        scalar = kind == OUTER and result.ndim == 0 and not _has_ellipsis(key)
+        return result[()] if scalar else result
 
     def write(self, kind: str, key: Any, value: Any) -> None:
         """Assign; of repeated indices the last one in C order wins."""

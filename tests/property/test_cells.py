@@ -51,6 +51,6 @@ def test_touched_cells_match_selected_elements(case: Any) -> None:
         tuple(cut.cell(at) for cut, at in zip(cuts, place, strict=True))
         for place in np.argwhere(where).tolist()
     }
-    found = list(find_touched_cells(selection.axes, cuts))
-    assert len(found) == len(expected)
-    assert set(found) == expected
+    result = list(find_touched_cells(selection.axes, cuts))
+    assert len(result) == len(expected)
+    assert set(result) == expected

@@ -101,5 +101,5 @@ def test_consolidated_concurrent_writers_leave_current_copies(
         thread.join()
     assert failures == []
     assert tessarr.consolidated_differences(tmp_path / "s") == {}
-    found = tessarr.open_consolidated(tmp_path / "s")
-    assert len(found.members(None)) == 4 + 6 * 6
+    result = tessarr.open_consolidated(tmp_path / "s")
+    assert len(result.members(None)) == 4 + 6 * 6

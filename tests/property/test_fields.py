@@ -55,16 +55,16 @@ def read(subject: Subject, data: st.DataObject) -> None:
     kind, key = subject.drawn(data)
     names = drawn_names(data, subject.case.dtype)
     expected = np.asarray(subject.model.read(kind, key))
-    found = subject.view(kind)[named(names, key)]
+    result = subject.view(kind)[named(names, key)]
     if isinstance(names, str):
-        assert np.shape(found) == expected[names].shape
+        assert np.shape(result) == expected[names].shape
         # Of one record NumPy gives the field in native byte order.
-        assert np.asarray(found, expected[names].dtype).tobytes() == expected[names].tobytes()
+        assert np.asarray(result, expected[names].dtype).tobytes() == expected[names].tobytes()
         return
-    assert found.dtype.names == tuple(names)
-    assert found.shape == expected.shape
+    assert result.dtype.names == tuple(names)
+    assert result.shape == expected.shape
     for name in names:
-        assert np.asarray(found)[name].tobytes() == expected[name].tobytes()
+        assert np.asarray(result)[name].tobytes() == expected[name].tobytes()
 
 
 @pytest.mark.parametrize("kind", CASES)

@@ -69,8 +69,8 @@ class Hierarchy(RuleBasedStateMachine):
 
     def at(self, path: str) -> tessarr.Group:
         """A group that knows the others by their path from the root."""
-        found = self.root.get(path)
-        return found if isinstance(found, tessarr.Group) else self.root
+        result = self.root.get(path)
+        return result if isinstance(result, tessarr.Group) else self.root
 
     def is_in(self, handle: tessarr.Group, path: str) -> bool:
         """Whether to replace the node at a path would be to replace the group or one above."""
@@ -148,12 +148,12 @@ class Hierarchy(RuleBasedStateMachine):
         if source in self.model and not into_itself and self.refused(dest) is None:
             self.at(via).move(f"/{source}", f"/{dest}")
             moved = {path: self.model[path] for path in self.below(source)}
-            told = {path: self.attributes[path] for path in moved}
+            moved_attributes = {path: self.attributes[path] for path in moved}
             self.drop(source)
             self.put(dest, GROUP)
             for path, values in moved.items():
                 self.model[dest + path[len(source) :]] = values
-                self.attributes[dest + path[len(source) :]] = told[path]
+                self.attributes[dest + path[len(source) :]] = moved_attributes[path]
         else:
             with pytest.raises((NotFoundError, ExistsError, ArgumentError)):
                 self.at(via).move(f"/{source}", f"/{dest}")
@@ -168,10 +168,10 @@ class Hierarchy(RuleBasedStateMachine):
 
     @invariant()
     def nodes_are_as_the_model_says(self) -> None:
-        found = dict(self.root.members(None))
-        assert list(found) == sorted(self.model, key=lambda path: path.split("/"))
+        result = dict(self.root.members(None))
+        assert list(result) == sorted(self.model, key=lambda path: path.split("/"))
         for path, values in self.model.items():
-            node: Any = found[path]
+            node: Any = result[path]
             assert path in self.root
             assert node.attrs.asdict() == self.attributes[path]
             if values is GROUP:

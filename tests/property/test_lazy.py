@@ -80,14 +80,14 @@ def test_chain_equals_numpy(seed: int) -> None:
 def joint(draw: random.Random, shape: tuple[int, ...], *, outer: bool) -> tuple[Any, ...]:
     """Draw index arrays for some first axes, and slices for others."""
     length = draw.randint(1, 4)
-    found: list[Any] = []
+    result: list[Any] = []
     for size in shape[: draw.randint(1, len(shape))]:
         if draw.random() < 0.3:
-            found.append(slice(draw.choice([None, 1, -2]), None, draw.choice([None, 2, -1])))
+            result.append(slice(draw.choice([None, 1, -2]), None, draw.choice([None, 2, -1])))
         else:
             count = draw.randint(0, 4) if outer else length
-            found.append(np.array([draw.randint(-size, size - 1) for _ in range(count)], int))
-    return tuple(found)
+            result.append(np.array([draw.randint(-size, size - 1) for _ in range(count)], int))
+    return tuple(result)
 
 
 def chosen(data: np.ndarray, key: tuple[Any, ...], *, outer: bool) -> np.ndarray:

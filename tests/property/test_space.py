@@ -65,12 +65,12 @@ def in_numpy(dims: tuple[Dim, ...], key: tuple[Any, ...], mode: Mode) -> Any:
     at = next((k for k, part in enumerate(key) if part is Ellipsis), None)
     # One for no dimension sets index arrays apart, too.
     terms = [*key, *whole] if at is None else [*key[:at], *(whole or [...]), *key[at + 1 :]]
-    found: list[Any] = []
+    result: list[Any] = []
     left = iter(dims)
     place: Any
     for term in terms:
         if term is None or term is Ellipsis:
-            found.append(term)
+            result.append(term)
             continue
         dim = next(left)
         if isinstance(term, slice):
@@ -83,8 +83,8 @@ def in_numpy(dims: tuple[Dim, ...], key: tuple[Any, ...], mode: Mode) -> Any:
             place = int(place) if isinstance(term, int) else place
         if place is None:
             return None
-        found.append(place)
-    return found
+        result.append(place)
+    return result
 
 
 def _slice(dim: Dim, term: slice) -> slice | None:
@@ -150,7 +150,7 @@ def test_views_of_views_equal_numpy(seed: int, mode: Mode) -> None:
             if wanted is not None and mode != "oindex" and not meet(wanted):
                 wanted = None
             try:
-                made = view._indexed(key, mode)
+                created = view._indexed(key, mode)
             except SelectionError:
                 empty = wanted is not None and any(np.size(t) == 0 for t in wanted if t is not None)
                 assert wanted is None or empty, (view, key, mode)
@@ -159,13 +159,13 @@ def test_views_of_views_equal_numpy(seed: int, mode: Mode) -> None:
                 # Where there is no position none is outside; an item of an index array may be found
                 # to be so later, or never be used.
                 listed = any(isinstance(part, np.ndarray) for part in key)
-                assert listed or not made.size, (view, key, mode)
+                assert listed or not created.size, (view, key, mode)
                 break
-            if made.size:
-                for got, before in zip(indices(made), indices(view), strict=True):
+            if created.size:
+                for got, before in zip(indices(created), indices(view), strict=True):
                     assert np.array_equal(got, selected(before, wanted, mode)), (view, key, mode)
             compared += 1
-            view = made.mark_bounds_implicit[False]  # those of new axes
+            view = created.mark_bounds_implicit[False]  # those of new axes
             if not view.size:
                 break
     assert compared > 1000

@@ -158,16 +158,16 @@ class Handles(RuleBasedStateMachine):
 
     def _key(self, key: Any) -> tuple[Any, Any]:
         """Return how the array in memory is indexed: each axis for itself."""
-        found = []
+        result = []
         for one, length in zip(key, self.shape, strict=True):
             if isinstance(one, int):
-                found.append(one % length)
+                result.append(one % length)
             elif isinstance(one, list):
-                found.append([index % length for index in one])
+                result.append([index % length for index in one])
             else:
                 first, last = sorted(min(end, length) for end in one[:2])
-                found.append(range(first, last)[:: one[2]])
-        return found[0], found[1]
+                result.append(range(first, last)[:: one[2]])
+        return result[0], result[1]
 
     def _view(self, handle: Any, key: tuple[Any, Any], *, turned: bool) -> Any:
         """Return a view by intervals, if that is what the key has, or by index arrays."""
@@ -210,11 +210,11 @@ class Handles(RuleBasedStateMachine):
 
     def _compare(self, handle: Any, model: np.ndarray, key: Any, *, turned: bool) -> None:
         at = self._key(key)
-        found = self._view(handle, at, turned=turned).read().result()
+        result = self._view(handle, at, turned=turned).read().result()
         wanted = model[_cells(at)]
-        found = (found.T if turned else found).reshape(wanted.shape)
+        result = (result.T if turned else result).reshape(wanted.shape)
         known = wanted != _UNKNOWN
-        np.testing.assert_array_equal(found[known], wanted[known])
+        np.testing.assert_array_equal(result[known], wanted[known])
 
 
 def _cells(key: tuple[Any, Any]) -> tuple[np.ndarray, ...]:

@@ -89,10 +89,10 @@ def objects(draw: st.DrawFn, kind: Kind, shape: tuple[int, ...], fill: Any) -> n
     size = int(np.prod(shape))
     pool = [fill, *draw(st.lists(kind.elements, min_size=1, max_size=4))]
     dice = draw(st.integers(0, 99).map(random.Random))
-    found = np.empty(size, object)
+    result = np.empty(size, object)
     for number in range(size):
-        found[number] = pool[dice.randrange(len(pool))]
-    return found.reshape(shape)
+        result[number] = pool[dice.randrange(len(pool))]
+    return result.reshape(shape)
 
 
 class Subject:
@@ -140,9 +140,9 @@ class Subject:
     def compare_reference(self) -> None:
         """Read everything with the slow reader, write with it, and read that."""
         reference = ReferenceArray(self.array.store, scramble=1)
-        found = reference.read()
-        assert found.reshape(-1).tolist() == self.elements
-        reference.write(..., found[::-1])
+        result = reference.read()
+        assert result.reshape(-1).tolist() == self.elements
+        reference.write(..., result[::-1])
         assert self.array[...].tolist() == reference.read().tolist()
 
 

@@ -291,7 +291,7 @@ def test_open_missing_node_names_the_remedy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "told"),
+    ("start", "message"),
     [
         (b"\x89HDF\r\n\x1a\n", r"a file of HDF5: tessarr\.copy_to\('my\.data', 'my\.zarr'\)"),
         (b"\x93NUMPY\x01\x00", r"a file of NumPy: tessarr\.copy_to\('my\.data', 'my\.zarr'\)"),
@@ -299,11 +299,11 @@ def test_open_missing_node_names_the_remedy(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("mode", ["r", "r+", "a"])
 def test_open_file_of_other_format_names_the_format(
-    tmp_path: Path, start: bytes, told: str, mode: Any
+    tmp_path: Path, start: bytes, message: str, mode: Any
 ) -> None:
     """The error about an HDF5 or .npy file says how to go on."""
     (tmp_path / "my.data").write_bytes(start)
-    with pytest.raises(NotFoundError, match=told):
+    with pytest.raises(NotFoundError, match=message):
         tessarr.open(tmp_path / "my.data", mode)
 
 

@@ -86,8 +86,8 @@ def test_digest_hashes_stored_chunks_and_documents(zarr_format: Any) -> None:
 
 def test_iteration_reads_each_chunk_once(zarr_format: Any) -> None:
     data = np.arange(44).reshape(11, 4)
-    made = tessarr.create_array(data=data, chunks=(3, 2), zarr_format=zarr_format)
-    store = CountingStore(made.store)
+    created = tessarr.create_array(data=data, chunks=(3, 2), zarr_format=zarr_format)
+    store = CountingStore(created.store)
     a = tessarr.Array(store)
     before = store.counts()
     np.testing.assert_array_equal(list(a), data)
@@ -179,10 +179,10 @@ class Parser(html.parser.HTMLParser):
 
 
 def test_notebooks_show_arrays_without_requests() -> None:
-    made = tessarr.create_array(
+    created = tessarr.create_array(
         MemoryStore(), path="a<b", shape=(5, 20, 30), chunks=(1, 5, 10), dtype="i4", zarr_format=2
     )
-    store = CountingStore(made.store)
+    store = CountingStore(created.store)
     a = tessarr.Array(store, "a<b")
     before = store.counts()
     shown = Parser(a._repr_html_())

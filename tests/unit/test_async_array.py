@@ -36,8 +36,8 @@ def test_async_array_methods_are_awaitable(zarr_format: Any) -> None:
             *(REFERENCE[np.ix_([0, 2], [1, 3])], REFERENCE[[0, 2], [1, 3]], REFERENCE[mask]),
             REFERENCE[:2, 2:4],
         ]
-        for found, wanted in zip(results, expected, strict=True):
-            np.testing.assert_array_equal(found, wanted)
+        for result, wanted in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(result, wanted)
         await later.setitem((0, slice(None)), 7)
         assert await later.append([[1, 2, 3, 4, 5]]) == (5, 5)
         assert (await later.update_attributes({"x": 1})) is later

@@ -136,20 +136,20 @@ STORE = {"store": tessarr.stores.MemoryStore, "shape": (4, 6)}
 
 
 def functions() -> list[Any]:
-    found = []
+    result = []
     for name in tessarr.__all__:
         public = getattr(tessarr, name)
         if name not in SKIPPED and inspect.isfunction(public):
-            found.append(pytest.param(lambda public=public: public, STORE, id=name))
+            result.append(pytest.param(lambda public=public: public, STORE, id=name))
     for make, kind in ((an_array, "Array"), (a_group, "Group"), (a_view, "LazyArray")):
         owner = type(make())
         for name in dir(owner):
             if name.startswith("_") or not inspect.isfunction(getattr(owner, name)):
                 continue
-            found.append(
+            result.append(
                 pytest.param(lambda m=make, n=name: getattr(m(), n), {}, id=f"{kind}.{name}")
             )
-    return found
+    return result
 
 
 def is_of_python(error: Exception) -> bool:

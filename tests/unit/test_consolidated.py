@@ -187,8 +187,8 @@ def test_consolidated_differences_lists_changes(
     consolidated.put("b/" + name, consolidated.get("top/" + name) or b"")
     for key in consolidated.list("top/"):
         consolidated.delete(key)
-    found = tessarr.consolidated_differences(consolidated)
-    assert found == {"a/x": "changed", "b": "missing", "top": "gone"}
+    result = tessarr.consolidated_differences(consolidated)
+    assert result == {"a/x": "changed", "b": "missing", "top": "gone"}
     stale = tessarr.open_group(consolidated, "r")
     assert stale["a/x"].shape == (4, 4)  # type: ignore[union-attr]
     assert tessarr.open_array(consolidated, path="a/x").shape == (5, 4)

@@ -60,8 +60,8 @@ def snapshot(store: Any) -> dict[str, bytes]:
 
 def chunks_of(store: Any) -> dict[str, bytes]:
     documents = {"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"}
-    found = snapshot(store)
-    return {key: found[key] for key in found if key.rpartition("/")[2] not in documents}
+    result = snapshot(store)
+    return {key: result[key] for key in result if key.rpartition("/")[2] not in documents}
 
 
 def filled(store: Any, zarr_format: Any, **settings: Any) -> tessarr.Array:
@@ -98,10 +98,10 @@ def test_convert_in_place_round_trip_restores_documents(name: str, separator: st
     assert back.done
     again = tessarr.open_array(store)
     np.testing.assert_array_equal(again[...], new[...])
-    found = snapshot(store)
-    assert json.loads(found[".zarray"]) == json.loads(documents[".zarray"])
-    assert json.loads(found[".zattrs"]) == json.loads(documents[".zattrs"])
-    assert "zarr.json" not in found
+    actual = snapshot(store)
+    assert json.loads(actual[".zarray"]) == json.loads(documents[".zarray"])
+    assert json.loads(actual[".zattrs"]) == json.loads(documents[".zattrs"])
+    assert "zarr.json" not in actual
 
 
 def hierarchy(zarr_format: Any, **settings: Any) -> MemoryStore:
@@ -549,11 +549,11 @@ def test_convert_progress_reaches_the_total(shards: int | None) -> None:
     a = group.create_array("a", shape=values.shape, dtype="i4", chunks=10_000, shards=shards)
     a[:] = values
     group.create_array("b", data=np.arange(10, dtype="i4"), chunks=1)
-    told: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
     with tessarr.options(copy_bytes=400_000):
-        tessarr.convert(store, target, to=2, recode=True, progress=lambda *far: told.append(far))
-    assert {total for _, total in told} == {1_600_040}
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1][0] == 1_600_040
-    assert len([done for done, _ in told if done < 1_600_000]) > 2
+        tessarr.convert(store, target, to=2, recode=True, progress=lambda *far: calls.append(far))
+    assert {total for _, total in calls} == {1_600_040}
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+    assert calls[-1][0] == 1_600_040
+    assert len([done for done, _ in calls if done < 1_600_000]) > 2
     np.testing.assert_array_equal(tessarr.open_array(target, path="a")[:], values)

@@ -178,8 +178,8 @@ def test_create_meta_array_must_be_numpy() -> None:
 
 
 def test_create_array_docstring_lists_every_setting() -> None:
-    told = str(tessarr.create_array.__doc__)
-    names = {name.strip() for line in told.splitlines() for name in line.split(",")}
+    docstring = str(tessarr.create_array.__doc__)
+    names = {name.strip() for line in docstring.splitlines() for name in line.split(",")}
     assert SETTING_NAMES - names == set()
 
 
@@ -415,7 +415,7 @@ def test_runtime_settings_apply_in_every_function() -> None:
     sync = tessarr.ThreadSynchronizer()
     store: dict[str, bytes] = {}
     how: dict[str, Any] = {"synchronizer": sync, "cache_metadata": False}
-    made = [
+    created = [
         tessarr.zeros(3, store=store, path="a", **how),
         tessarr.create(3, None, None, None, 0, "C", store, sync, True, "a", cache_metadata=False),
         tessarr.array([1], store=store, path="a", overwrite=True, **how),
@@ -427,7 +427,7 @@ def test_runtime_settings_apply_in_every_function() -> None:
         tessarr.open(store, "w", path="d", shape=2, **how),
         tessarr.open_like(np.zeros(2), {}, **how),
     ]
-    for array in made:
+    for array in created:
         assert array.synchronizer is sync
         assert array.cache_metadata is False
     group = tessarr.group(store, synchronizer=sync)

@@ -185,7 +185,7 @@ class Refusing:
 
 
 def test_data_errors_have_kinds(tmp_path: Path) -> None:
-    """Checksums and sizes are told apart from other damage, codecs of Python's included."""
+    """Checksums and sizes differ from other damage, codecs of Python's included."""
     checked: Any = codecs.Crc32c()
     array = tessarr.create_array(
         tmp_path / "a", shape=(4,), chunks=(4,), dtype="i4", compressors=checked
@@ -213,10 +213,10 @@ def test_data_errors_have_kinds(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_allocator_purge_delay_is_set() -> None:
     program = [sys.executable, "-c", "import tessarr._engine"]
-    asked = {**os.environ, "MIMALLOC_VERBOSE": "1"}
-    told = subprocess.run(program, env=asked, capture_output=True, check=True, text=True)
+    requested = {**os.environ, "MIMALLOC_VERBOSE": "1"}
+    process = subprocess.run(program, env=requested, capture_output=True, check=True, text=True)
     # The engine names the option by its number, which is another's in another version.
-    assert "'purge_delay': 1000" in told.stdout + told.stderr
-    asked["MIMALLOC_PURGE_DELAY"] = "7"
-    told = subprocess.run(program, env=asked, capture_output=True, check=True, text=True)
-    assert "'purge_delay': 7" in told.stdout + told.stderr
+    assert "'purge_delay': 1000" in process.stdout + process.stderr
+    requested["MIMALLOC_PURGE_DELAY"] = "7"
+    process = subprocess.run(program, env=requested, capture_output=True, check=True, text=True)
+    assert "'purge_delay': 7" in process.stdout + process.stderr

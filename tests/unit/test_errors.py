@@ -79,6 +79,6 @@ def test_errno_is_set():
 
 def test_all_error_classes_are_exported():
     classes = {name: c for name, c in vars(errors).items() if isinstance(c, type)}
-    found = {name for name, c in classes.items() if issubclass(c, TessarrError)}
-    assert found == {"TessarrError", *CLASSES}
-    assert found <= set(errors.__all__)
+    result = {name for name, c in classes.items() if issubclass(c, TessarrError)}
+    assert result == {"TessarrError", *CLASSES}
+    assert result <= set(errors.__all__)

@@ -279,8 +279,8 @@ def test_registered_store_opens_by_url_scheme() -> None:
 
 def document(**members: Any) -> dict[str, bytes]:
     a = tessarr.create_array(None, shape=3, dtype="u1", compressors=None)
-    stated = json.loads(a.store.get("zarr.json") or b"")
-    return {"zarr.json": json.dumps({**stated, **members}).encode()}
+    document_value = json.loads(a.store.get("zarr.json") or b"")
+    return {"zarr.json": json.dumps({**document_value, **members}).encode()}
 
 
 UNKNOWN = {"name": "lab.unheard_of", "configuration": {"a": [1, {"b": None}]}}

@@ -72,17 +72,17 @@ def test_field_reads_match_numpy(layout, key):
     a[...] = values
     for name in a.dtype.names:
         expected = values[key][name] if a.ndim else values[name]
-        found = a[with_names(name, key)]
-        assert found.dtype == expected.dtype
-        assert found.shape == expected.shape
-        assert found.tobytes() == expected.tobytes()
+        result = a[with_names(name, key)]
+        assert result.dtype == expected.dtype
+        assert result.shape == expected.shape
+        assert result.tobytes() == expected.tobytes()
         assert a.read(with_names(name, key)).result().tobytes() == expected.tobytes()
     names = list(a.dtype.names)[::-2]
-    found = a[with_names(names, key)]
-    assert found.dtype.names == tuple(names)
-    assert found.dtype.itemsize == sum(a.dtype[name].itemsize for name in names)
+    result = a[with_names(names, key)]
+    assert result.dtype.names == tuple(names)
+    assert result.dtype.itemsize == sum(a.dtype[name].itemsize for name in names)
     for name in names:
-        assert found[name].tobytes() == values[key][name].tobytes()
+        assert result[name].tobytes() == values[key][name].tobytes()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

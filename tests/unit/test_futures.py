@@ -109,13 +109,13 @@ def test_cancelled_future_wakes_waiting_threads(store: Gated) -> None:
     array = tessarr.open_array(store)
     running = busy(array)
     future = array.read(1)
-    told: list[Any] = []
-    future.add_done_callback(told.append)
-    waiting = threading.Thread(target=lambda: told.append(concurrent.futures.wait([future]).done))
+    calls: list[Any] = []
+    future.add_done_callback(calls.append)
+    waiting = threading.Thread(target=lambda: calls.append(concurrent.futures.wait([future]).done))
     waiting.start()
     assert future.cancel()
     waiting.join(60)
-    assert told == [future, {future}]
+    assert calls == [future, {future}]
     store.gate.set()
     running[0].result()
 

@@ -107,9 +107,9 @@ def test_lists_and_runs_build_equal_grids():
     ],
 )
 def test_invalid_rectilinear_grid_error_has_json_path(configuration, faults):
-    grid, found = read(**configuration)
+    grid, result = read(**configuration)
     assert grid is None
-    assert found == faults
+    assert result == faults
 
 
 @pytest.mark.parametrize(

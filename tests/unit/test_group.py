@@ -210,8 +210,8 @@ def test_invalid_member_is_listed_and_can_be_deleted(zarr_format: Any) -> None:
 @pytest.mark.parametrize("dtype", [str, "string", bytes, np.dtypes.StringDType(), "int4", "M8[s]"])
 def test_require_array_twice_returns_the_array(dtype):
     root = tessarr.create_group(None)
-    made = root.require_array("a", shape=3, dtype=dtype)
-    assert root.require_array("a", shape=3, dtype=dtype, exact=True).dtype == made.dtype
+    created = root.require_array("a", shape=3, dtype=dtype)
+    assert root.require_array("a", shape=3, dtype=dtype, exact=True).dtype == created.dtype
     with pytest.raises(TypeError, match="has data type"):
         root.require_array("a", shape=3, dtype="c16")
 

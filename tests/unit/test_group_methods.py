@@ -130,7 +130,7 @@ def test_require_and_create_several(root: tessarr.Group) -> None:
 
 
 def test_arrays_by_all_their_names(root: tessarr.Group) -> None:
-    made = {
+    created = {
         "e": root.empty("e", shape=2),
         "z": root.zeros("z", shape=2),
         "o": root.ones(name="o", shape=(2,)),
@@ -140,23 +140,23 @@ def test_arrays_by_all_their_names(root: tessarr.Group) -> None:
         "d": root.create_dataset("d", (2,), "f4"),
         "r": root.require_dataset("r", shape=2, dtype="f4"),
     }
-    assert all(root[name] == array for name, array in made.items())
-    assert made["z"][:].tolist() == [0, 0]
-    assert made["o"][:].tolist() == [1, 1]
-    assert made["f"][:].tolist() == [7, 7]
-    assert made["a"][:].tolist() == [1, 2]
-    assert (made["c"].dtype, made["d"].dtype) == (np.dtype("u1"), np.dtype("f4"))
-    assert {array.zarr_format for array in made.values()} == {root.zarr_format}
+    assert all(root[name] == array for name, array in created.items())
+    assert created["z"][:].tolist() == [0, 0]
+    assert created["o"][:].tolist() == [1, 1]
+    assert created["f"][:].tolist() == [7, 7]
+    assert created["a"][:].tolist() == [1, 2]
+    assert (created["c"].dtype, created["d"].dtype) == (np.dtype("u1"), np.dtype("f4"))
+    assert {array.zarr_format for array in created.values()} == {root.zarr_format}
 
 
 def test_arrays_like_others(root: tessarr.Group) -> None:
     source = tessarr.full((4, 6), 5, dtype="i2", chunks=(2, 3), zarr_format=root.zarr_format)
     for name, fill in (("empty", 0), ("zeros", 0), ("ones", 1), ("full", 5)):
-        made = getattr(root, f"{name}_like")(name, source)
-        assert root[name] == made
-        assert (made.shape, made.dtype, made.chunks) == ((4, 6), np.int16, (2, 3))
-        assert made.compressors == source.compressors
-        assert np.unique(made[:]).tolist() == [fill]
+        created = getattr(root, f"{name}_like")(name, source)
+        assert root[name] == created
+        assert (created.shape, created.dtype, created.chunks) == ((4, 6), np.int16, (2, 3))
+        assert created.compressors == source.compressors
+        assert np.unique(created[:]).tolist() == [fill]
     assert root.full_like("seven", source, 7, chunks=(4, 6)).chunks == (4, 6)
     assert root.full_like("eight", [1, 2, 3], fill_value=8)[:].tolist() == [8, 8, 8]
     assert root.create_dataset_like("d", source, dtype="f8").dtype == np.float64
@@ -223,15 +223,15 @@ def test_nodes_are_accepted_as_stores(root: tessarr.Group) -> None:
     assert tessarr.open(foo, path="bar/baz") == root["foo/bar/baz"]
     assert tessarr.open_array(root["quux"], "r") == root["quux"]
     assert tessarr.Group(foo, "bar") == root["foo/bar"]
-    made = tessarr.create_array(foo, path="new", shape=1, zarr_format=root.zarr_format)
-    assert made == root["foo/new"]
+    created = tessarr.create_array(foo, path="new", shape=1, zarr_format=root.zarr_format)
+    assert created == root["foo/new"]
     assert tessarr.open_group(foo, "r").read_only
 
 
 def test_constructors_of_zarr_python_3(store: Any, zarr_format: Any) -> None:
-    made = tessarr.Group.from_store(store, attributes={"k": 1}, zarr_format=zarr_format)
-    assert made.attrs.asdict() == {"k": 1}
-    assert tessarr.Group.open(store) == made
+    created = tessarr.Group.from_store(store, attributes={"k": 1}, zarr_format=zarr_format)
+    assert created.attrs.asdict() == {"k": 1}
+    assert tessarr.Group.open(store) == created
     with pytest.raises(ExistsError):
         tessarr.Group.from_store(store)
     assert tessarr.Group.from_store(store, overwrite=True).attrs.asdict() == {}
@@ -302,8 +302,8 @@ def test_with_statement_closes_the_store() -> None:
 
 @pytest.fixture(params=["memory", "local", "mapping"])
 def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    made = {"memory": MemoryStore, "local": lambda: tmp_path / "store", "mapping": dict}
-    return made[request.param]()
+    created = {"memory": MemoryStore, "local": lambda: tmp_path / "store", "mapping": dict}
+    return created[request.param]()
 
 
 def stored(group: tessarr.Group) -> dict[str, bytes | None]:
@@ -418,8 +418,8 @@ def test_members_looked_up_in_spite_of_consolidated_metadata(store: Any) -> None
     group = tessarr.open_consolidated(store)
     tessarr.open_group(store).create_group("b")
     assert group.members() == ()
-    found = group.members(use_consolidated_for_children=False)
-    assert [name for name, _ in found] == ["b"]
+    result = group.members(use_consolidated_for_children=False)
+    assert [name for name, _ in result] == ["b"]
 
 
 def test_pickled_group_keeps_runtime_settings(tmp_path: Path) -> None:

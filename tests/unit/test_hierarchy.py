@@ -27,25 +27,29 @@ def stored(store: Any) -> dict[str, bytes | None]:
 
 
 def test_a_hierarchy_is_created_with_the_groups_between(store: Any, zarr_format: Any) -> None:
-    made = dict(tessarr.create_hierarchy(store, NODES, zarr_format=zarr_format))
-    assert list(made) == ["", *PATHS]
+    created = dict(tessarr.create_hierarchy(store, NODES, zarr_format=zarr_format))
+    assert list(created) == ["", *PATHS]
     root = tessarr.open_group(store)
     assert [path for path, _ in root.members(None)] == PATHS
-    assert all(made[path] == root[path] for path in PATHS)
-    assert made["a"].attrs["title"] == "t"
-    assert made["b/x"].attrs["k"] == 1
-    assert (made["b/x"].shape, made["b/x"].dtype, made["b/x"].chunks) == ((4,), np.int16, (2,))
-    assert {node.zarr_format for node in made.values()} == {zarr_format}
-    made["b/x"][:] = 5
+    assert all(created[path] == root[path] for path in PATHS)
+    assert created["a"].attrs["title"] == "t"
+    assert created["b/x"].attrs["k"] == 1
+    assert (created["b/x"].shape, created["b/x"].dtype, created["b/x"].chunks) == (
+        (4,),
+        np.int16,
+        (2,),
+    )
+    assert {node.zarr_format for node in created.values()} == {zarr_format}
+    created["b/x"][:] = 5
     assert root["b/x"][:].tolist() == [5] * 4
 
 
 def test_in_a_group(store: Any, zarr_format: Any) -> None:
     root = tessarr.create_group(store, zarr_format=zarr_format)
     group = root.create_group("here")
-    made = dict(group.create_hierarchy(NODES))
-    assert list(made) == PATHS
-    assert root["here/b/x"] == made["b/x"]
+    created = dict(group.create_hierarchy(NODES))
+    assert list(created) == PATHS
+    assert root["here/b/x"] == created["b/x"]
     more = dict(group.create_hierarchy({"a/z": None}))
     assert list(more) == ["a/z"]
     with pytest.raises(ArgumentError, match="in itself"):
@@ -59,23 +63,23 @@ def test_nodes_like_others(store: Any, zarr_format: Any) -> None:
     documents: dict[str, Any] = {}
     for path, node in ("", source), ("x", x):
         names = ("zarr.json",) if zarr_format == 3 else (".zarray", ".zgroup", ".zattrs")
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for name in names:
             content = node._store.get(f"{path}/{name}" if path else name)
             if content is not None:
                 value = json.loads(content)
-                found |= {"attributes": value} if name == ".zattrs" else value
-        documents[path] = found
+                result |= {"attributes": value} if name == ".zattrs" else value
+        documents[path] = result
     for nodes in (
         {"": source, "x": x},
         {"": source.metadata, "x": x.metadata},
         documents,
     ):
-        made = dict(tessarr.create_hierarchy(store, nodes, overwrite=True))
-        assert made["x"].metadata == x.metadata
-        assert made["x"].attrs.asdict() == {"u": "m"}
-        assert made[""].attrs.asdict() == {"k": 1}
-        assert made["x"][:].tolist() == [0, 0, 0]
+        created = dict(tessarr.create_hierarchy(store, nodes, overwrite=True))
+        assert created["x"].metadata == x.metadata
+        assert created["x"].attrs.asdict() == {"u": "m"}
+        assert created[""].attrs.asdict() == {"k": 1}
+        assert created["x"][:].tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -111,8 +115,10 @@ def test_overwriting() -> None:
     store = MemoryStore()
     root = tessarr.create_group(store, attributes={"kept": True})
     root.create_group("there/below")
-    made = dict(tessarr.create_hierarchy(store, {"there/new": None, "there": None}, overwrite=True))
-    assert list(made) == ["there", "there/new"]
+    created = dict(
+        tessarr.create_hierarchy(store, {"there/new": None, "there": None}, overwrite=True)
+    )
+    assert list(created) == ["there", "there/new"]
     assert [path for path, _ in root.members(None)] == ["there", "there/new"]
     assert tessarr.open_group(store).attrs["kept"]
 

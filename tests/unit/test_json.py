@@ -128,23 +128,23 @@ def test_to_plain_converts_numpy_and_tuples():
 
 
 def test_to_plain_reports_all_problems():
-    found = []
+    result = []
     value = {"a": 1j, "b": [np.nan, b"x"], 3: 1, "d": 10**5000}
     _json.to_plain(
         value,
         "",
-        lambda loc, _: found.append(loc),
-        note_non_finite=lambda loc, number: found.append((loc, str(number))),
+        lambda loc, _: result.append(loc),
+        note_non_finite=lambda loc, number: result.append((loc, str(number))),
     )
-    assert found == ["/a", ("/b/0", "nan"), "/b/1", "", "/d"]
+    assert result == ["/a", ("/b/0", "nan"), "/b/1", "", "/d"]
 
 
 def test_to_plain_of_cycle_stops():
     value = []
     value.append(value)
-    found = []
+    result = []
     _json.to_plain(
-        value, "", lambda *problem: found.append(problem[1]), note_non_finite=pytest.fail
+        value, "", lambda *problem: result.append(problem[1]), note_non_finite=pytest.fail
     )
-    assert len(found) == 1
-    assert "levels" in found[0]
+    assert len(result) == 1
+    assert "levels" in result[0]

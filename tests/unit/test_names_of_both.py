@@ -43,8 +43,8 @@ def test_keys_of_chunks_are_named_as_in_zarr_python() -> None:
         a[:] = 1
         assert key in items
     items = {}
-    stated = {"name": "v2", "separator": "/"}
-    a = tessarr.zeros(4, chunks=2, store=items, chunk_key_encoding=stated, zarr_format=2)
+    document_value = {"name": "v2", "separator": "/"}
+    a = tessarr.zeros(4, chunks=2, store=items, chunk_key_encoding=document_value, zarr_format=2)
     assert json.loads(items[".zarray"])["dimension_separator"] == "/"
     assert a[:].tolist() == [0] * 4
 
@@ -93,9 +93,9 @@ def test_consolidation_by_position_and_under_another_name() -> None:
     assert ".zmetadata" not in items
     with pytest.raises(FileNotFoundError):
         tessarr.open_consolidated(items, "r")  # which has the default name
-    found = tessarr.open_consolidated(items, ".mine", "r")
-    assert found["a/b"].shape == (3,)
-    assert found.read_only
+    result = tessarr.open_consolidated(items, ".mine", "r")
+    assert result["a/b"].shape == (3,)
+    assert result.read_only
     new: dict[str, bytes] = {}
     tessarr.group(new)
     with pytest.raises(ArgumentError, match="format 3"):
@@ -157,10 +157,10 @@ def test_an_array_of_a_document(zarr_format: Any) -> None:
     name = "zarr.json" if zarr_format == 3 else ".zarray"
     document = json.loads(items[f"p/{name}"])
     place = tessarr.open(items, path="p").store_path
-    made = tessarr.Array.from_dict(place, {**document, "attributes": {"x": 1}})
-    assert made[:].tolist() == [1, 2, 3]
-    assert made.attrs["x"] == 1
-    assert made.zarr_format == zarr_format
+    created = tessarr.Array.from_dict(place, {**document, "attributes": {"x": 1}})
+    assert created[:].tolist() == [1, 2, 3]
+    assert created.attrs["x"] == 1
+    assert created.zarr_format == zarr_format
     with pytest.raises(ArgumentError, match="metadata of an array"):
         tessarr.Array.from_dict(items, {"shape": [3]})
     with pytest.raises(MetadataError):
@@ -303,8 +303,8 @@ def test_missing_chunk_with_refuse_raises(zarr_format: Any, shards: Any, tmp_pat
 
 def test_missing_chunk_in_group_with_refuse_raises(tmp_path: Path) -> None:
     group = tessarr.open(tmp_path / "g", config={"read_missing_chunks": False})
-    made = group.zeros("a", shape=4)
-    for a in (made, group["a"]):
+    created = group.zeros("a", shape=4)
+    for a in (created, group["a"]):
         with pytest.raises(NotFoundError):
             a[0]
     with pytest.raises(ArgumentError, match="'no'"):

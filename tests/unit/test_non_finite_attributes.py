@@ -63,9 +63,9 @@ def test_non_finite_attribute_is_stored_with_one_warning(
         node.attrs.update({"y~/": value, "z": [value], "ok": 1.5})
     assert len(caught) == 1
     opened = tessarr.open(store, "r", path="n")
-    for found in (node, opened):
-        assert plain(found.attrs["x"]) == plain(found.attrs["y~/"]) == plain(value)
-        assert found.attrs["ok"] == 1.5
+    for result in (node, opened):
+        assert plain(result.attrs["x"]) == plain(result.attrs["y~/"]) == plain(value)
+        assert result.attrs["ok"] == 1.5
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -172,8 +172,8 @@ def test_copy_of_nodes_non_finite_attributes_causes_no_warning(zarr_format: Any)
     target = tessarr.create_group(None)
     tessarr.copy_all(source, target)
     target["assigned"] = source["array"]
-    made = tessarr.from_array(data=source["array"])
-    for node in (target["array"], target["group"], target["assigned"], made):
+    created = tessarr.from_array(data=source["array"])
+    for node in (target["array"], target["group"], target["assigned"], created):
         assert math.isnan(node.attrs["x"])
 
 

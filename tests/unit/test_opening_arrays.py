@@ -78,7 +78,7 @@ def test_metadata_that_is_not_cached_follows_the_store(zarr_format: Any) -> None
     b = tessarr.Array(a.store, "x/a", cache_metadata=False)
     for rows in range(5, 30):
         a.resize(rows, 4)
-        asked: list[Any] = [
+        requested: list[Any] = [
             lambda: b.shape[0],
             lambda: len(b),
             lambda: b[:].shape[0],
@@ -90,7 +90,7 @@ def test_metadata_that_is_not_cached_follows_the_store(zarr_format: Any) -> None
             lambda: b.nbytes // 16,
             lambda: np.asarray(b).shape[0],
         ]
-        assert asked[rows % len(asked)]() == rows
+        assert requested[rows % len(requested)]() == rows
         a.resize(rows + 1, 4)
         b[rows] = rows
         assert a[rows, 3] == rows

@@ -77,10 +77,10 @@ def test_rectilinear_invalid_chunks_raise() -> None:
 
 def test_open_checks_every_shard_shape() -> None:
     """Subchunks have to divide each length that occurs, and not only the longest."""
-    stated = document(created(chunks=(5, 2), shards=CHUNKS))
-    stated["chunk_grid"]["configuration"]["chunk_shapes"] = [[10, 18, 32], 4]
+    document_value = document(created(chunks=(5, 2), shards=CHUNKS))
+    document_value["chunk_grid"]["configuration"]["chunk_shapes"] = [[10, 18, 32], 4]
     with pytest.raises(MetadataError, match="5 does not divide 32"):
-        tessarr.open_array({"zarr.json": json.dumps(stated).encode()})
+        tessarr.open_array({"zarr.json": json.dumps(document_value).encode()})
 
 
 def test_blocks_and_iteration() -> None:
@@ -235,10 +235,10 @@ def test_chunks_of_many_shapes() -> None:
 
 def test_run_memory_does_not_depend_on_chunk_count() -> None:
     """2**40 chunks in one run: neither opening nor reading lists them."""
-    stated = document(created(shape=(60,), chunks=[[10, 20, 30]]))
-    stated["shape"] = [2**40]
-    stated["chunk_grid"]["configuration"]["chunk_shapes"] = [[[1, 2**40]]]
-    a = tessarr.open_array({"zarr.json": json.dumps(stated).encode()})
+    document_value = document(created(shape=(60,), chunks=[[10, 20, 30]]))
+    document_value["shape"] = [2**40]
+    document_value["chunk_grid"]["configuration"]["chunk_shapes"] = [[[1, 2**40]]]
+    a = tessarr.open_array({"zarr.json": json.dumps(document_value).encode()})
     assert a.nchunks == 2**40
     a[2**39] = 3
     assert a[2**39 - 1 : 2**39 + 2].tolist() == [-1, 3, -1]

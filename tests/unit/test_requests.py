@@ -108,31 +108,31 @@ def test_reading_takes_one_per_chunk(counted: Counted) -> None:
 
 def test_writing_whole_chunks_reads_nothing(counted: Counted) -> None:
     a = tessarr.open_array(counted, path="a")
-    found = requests(counted, lambda: a.__setitem__(slice(2), np.ones((2, 4), "u1")))
-    assert not any(request.startswith(("get", "list")) for request in found)
-    assert len(found) == 2
+    result = requests(counted, lambda: a.__setitem__(slice(2), np.ones((2, 4), "u1")))
+    assert not any(request.startswith(("get", "list")) for request in result)
+    assert len(result) == 2
 
 
 def test_creating_in_a_group(counted: Counted) -> None:
     g = tessarr.open_group(counted)
-    found = requests(counted, lambda: g.create_array("new", shape=1))
-    assert [request for request in found if not request.startswith("get")] == [
+    result = requests(counted, lambda: g.create_array("new", shape=1))
+    assert [request for request in result if not request.startswith("get")] == [
         "replace new/zarr.json"
     ]
     # Whether there is a node (4), or a deletion of one that has not ended, whether the group keeps
     # copies, the new one; the wrapper of stores in Python looks once more before it replaces.
-    assert len(found) <= 8
+    assert len(result) <= 8
 
 
 def test_attribute_edit_is_one_get_and_one_replace(counted: Counted) -> None:
     a = tessarr.open_array(counted, path="a")
-    found = requests(counted, lambda: a.attrs.update(x=1, y=2))
-    assert [request for request in found if not request.startswith("get")] == [
+    result = requests(counted, lambda: a.attrs.update(x=1, y=2))
+    assert [request for request in result if not request.startswith("get")] == [
         "replace a/zarr.json"
     ]
     # Whether the group above keeps copies, the old document, the new one; the wrapper
     # of stores in Python looks once more before it replaces.
-    assert len(found) <= 4
+    assert len(result) <= 4
 
 
 def test_listing_never_looks_into_arrays(counted: Counted) -> None:
@@ -142,12 +142,12 @@ def test_listing_never_looks_into_arrays(counted: Counted) -> None:
         "get a/zarr.json",
         "get sub/zarr.json",
     ]
-    found = requests(counted, g.tree)
-    assert [request for request in found if request.startswith("list")] == [
+    result = requests(counted, g.tree)
+    assert [request for request in result if request.startswith("list")] == [
         "list_dir ",
         "list_dir sub/",
     ]
-    assert len(found) == 5
+    assert len(result) == 5
     a = tessarr.open_array(counted, path="a")
-    found = requests(counted, lambda: a.nchunks_initialized)
-    assert found == ["list a/"]
+    result = requests(counted, lambda: a.nchunks_initialized)
+    assert result == ["list a/"]

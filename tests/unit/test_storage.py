@@ -67,12 +67,12 @@ def test_contains_functions_match_nodes(zarr_format: Any, tmp_path: Path) -> Non
     for store in ({}, LocalStore(tmp_path / "b"), str(tmp_path / "c")):
         storage.init_group(store, zarr_format=zarr_format)
         storage.init_array(store, 3, path="x/a", zarr_format=zarr_format)
-        found = {
+        result = {
             path: (storage.contains_array(store, path), storage.contains_group(store, path))
             for path in (None, "", "x", "x/a", "y")
         }
         array, group, nothing = (True, False), (False, True), (False, False)
-        assert found == {None: group, "": group, "x": group, "x/a": array, "y": nothing}
+        assert result == {None: group, "": group, "x": group, "x/a": array, "y": nothing}
         with pytest.raises(ExistsError):
             storage.init_group(store, zarr_format=zarr_format)
         storage.init_group(store, True, zarr_format=zarr_format)
@@ -96,8 +96,8 @@ def test_folders_of_a_plain_dict() -> None:
 def test_paths_are_normalised() -> None:
     """As format 2 has it; what leads elsewhere is refused."""
     given: list[Any] = [None, "", "/", "foo", "/foo/bar//", "foo\\bar", b"foo"]
-    found = [storage.normalize_storage_path(path) for path in given]
-    assert found == ["", "", "", "foo", "foo/bar", "foo/bar", "foo"]
+    result = [storage.normalize_storage_path(path) for path in given]
+    assert result == ["", "", "", "foo", "foo/bar", "foo/bar", "foo"]
     for path in (".", "..", "foo/../bar"):
         with pytest.raises(ArgumentError):
             storage.normalize_storage_path(path)

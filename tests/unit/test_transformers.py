@@ -79,8 +79,8 @@ class Packed:
         return {} if kept is None else json.loads(kept)
 
     def get(self, key: str) -> bytes | None:
-        found = self._items().get(key)
-        return None if found is None else bytes.fromhex(found)
+        result = self._items().get(key)
+        return None if result is None else bytes.fromhex(result)
 
     def put(self, key: str, data: bytes) -> None:
         with self._lock:

@@ -26,9 +26,9 @@ ROOT = Path(tessarr.__file__).parent
 
 @contextmanager
 def caught() -> Iterator[list[warnings.WarningMessage]]:
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as result:
         warnings.simplefilter("always")
-        yield found
+        yield result
 
 
 def line_of(text: str) -> int:
@@ -95,19 +95,19 @@ def by_function_of_python() -> None:
 )
 def test_warning_is_reported_at_the_line_of_the_caller(call: Callable[[], None]) -> None:
     """File and line are those of the statement of the user, also from other threads."""
-    with caught() as found:
+    with caught() as result:
         call()
-    assert found
-    assert {(w.filename, w.lineno) for w in found} == {(HERE, line_of(call.__name__))}
+    assert result
+    assert {(w.filename, w.lineno) for w in result} == {(HERE, line_of(call.__name__))}
 
 
 def test_warning_is_shown_once_for_each_line() -> None:
     """Python's own registry of what was shown is that of the module of the user."""
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as result:
         warnings.simplefilter("default")
         for _ in range(3):
             assigning()
-    assert len(found) == 1
+    assert len(result) == 1
 
 
 def test_command_prints_its_warning(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_warning_of_a_program_without_a_file_is_shown(option: str) -> None:
 def test_scalar_of_numpy_that_does_not_fit_warns_at_the_user_line(dtype: str) -> None:
     """No warning of NumPy about its own cast points into Tessarr."""
     array = tessarr.create_array(None, shape=3, dtype=dtype)
-    with caught() as found:
+    with caught() as result:
         array[:] = np.float64(1e20)
-    assert found
-    assert {one.filename for one in found} == {HERE}
+    assert result
+    assert {one.filename for one in result} == {HERE}

@@ -317,9 +317,9 @@ def test_an_interrupted_migration_loses_nothing_and_is_finished() -> None:
         items.left = steps
         with pytest.raises(OSError, match="power cut"):
             tessarr.migrate_1to2(items)
-        found = tessarr.open_array(items, "r")
-        np.testing.assert_array_equal(found[...], EXPECTED)
-        assert found.attrs.asdict() == {"a": 1}
+        result = tessarr.open_array(items, "r")
+        np.testing.assert_array_equal(result[...], EXPECTED)
+        assert result.attrs.asdict() == {"a": 1}
         items.left = 1000
         np.testing.assert_array_equal(tessarr.migrate_1to2(items)[...], EXPECTED)
         assert sorted(key for key in items if not key[0].isdigit()) == [".zarray", ".zattrs"]
@@ -330,9 +330,11 @@ def test_new_node_over_v1_array_deletes_chunks() -> None:
     for create in (tessarr.create_array, tessarr.open_array):
         with pytest.raises(ExistsError):
             create(store, **({"mode": "w-"} if create is tessarr.open_array else {}), shape=(5, 3))
-    made = tessarr.create_array(store, shape=(5, 3), chunks=(2, 2), zarr_format=2, overwrite=True)
+    created = tessarr.create_array(
+        store, shape=(5, 3), chunks=(2, 2), zarr_format=2, overwrite=True
+    )
     assert store.get("meta") is None
-    assert not np.any(made[...])
+    assert not np.any(created[...])
 
 
 def test_newer_formats_take_precedence_over_v1() -> None:

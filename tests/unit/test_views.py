@@ -177,8 +177,8 @@ def test_chunks_of_another_length_are_no_view(
     zarr_format: Any, settings: Any, changes: Any
 ) -> None:
     """What would be written through it could not be read from the array any more."""
-    made = {"dtype": "u1", "chunks": 10, "zarr_format": zarr_format, **settings}
-    a = tessarr.create_array(data=np.arange(100) % 2, **made)
+    created = {"dtype": "u1", "chunks": 10, "zarr_format": zarr_format, **settings}
+    a = tessarr.create_array(data=np.arange(100) % 2, **created)
     with pytest.raises(ArgumentError, match="the stored chunks have"):
         a.view(**changes)
 

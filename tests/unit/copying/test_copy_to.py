@@ -43,14 +43,14 @@ def opened(path):
 
 
 def test_copy_to_rows_to_columns_keeps_other_settings(rows, tmp_path):
-    told = tessarr.copy_to(rows, tmp_path / "new", chunks=(60, 1))
+    report = tessarr.copy_to(rows, tmp_path / "new", chunks=(60, 1))
     new = opened(tmp_path / "new")
     np.testing.assert_array_equal(new[...], VALUES)
     assert new.chunks == (60, 1)
     assert (new.fill_value, dict(new.attrs), new.dimension_names) == (7, {"unit": "m"}, ("y", "x"))
     assert new.compressors == opened(rows).compressors
-    assert told.size_bytes == VALUES.nbytes
-    assert not told.nodes[0].as_stored
+    assert report.size_bytes == VALUES.nbytes
+    assert not report.nodes[0].as_stored
     assert not list((tmp_path / "new").rglob(f"*{JOURNAL}*"))
 
 
@@ -107,8 +107,8 @@ def test_copy_to_unchanged_chunks_copies_raw_chunks(tmp_path, made):
     made = {"dtype": "i4", "chunks": (7, 70), **made}
     source = tessarr.create_array(tmp_path / "old", shape=VALUES.shape, **made)
     source[...] = VALUES
-    told = tessarr.copy_to(source, tmp_path / "new")
-    assert told.nodes[0].as_stored
+    report = tessarr.copy_to(source, tmp_path / "new")
+    assert report.nodes[0].as_stored
 
     def files(name):
         folder = tmp_path / name
@@ -124,15 +124,15 @@ def test_copy_to_unchanged_chunks_copies_raw_chunks(tmp_path, made):
 @pytest.mark.parametrize(("one", "other"), [(2, 3), (3, 2)])
 def test_copy_to_other_format_renames_raw_chunks(tmp_path, one, other):
     source = tessarr.create_array(tmp_path / "old", data=VALUES, chunks=(20, 20), zarr_format=one)
-    told = tessarr.copy_to(source, tmp_path / "new", zarr_format=other)
-    assert told.nodes[0].as_stored
+    report = tessarr.copy_to(source, tmp_path / "new", zarr_format=other)
+    assert report.nodes[0].as_stored
     np.testing.assert_array_equal(opened(tmp_path / "new")[...], VALUES)
 
 
 def test_copy_to_format_2_replaces_unsupported_codecs(tmp_path):
     source = tessarr.create_array(tmp_path / "old", data=VALUES, chunks=(5, 7), shards=(30, 35))
-    told = tessarr.copy_to(source, tmp_path / "new", zarr_format=2)
-    assert not told.nodes[0].as_stored
+    report = tessarr.copy_to(source, tmp_path / "new", zarr_format=2)
+    assert not report.nodes[0].as_stored
     np.testing.assert_array_equal(opened(tmp_path / "new")[...], VALUES)
 
 
@@ -159,8 +159,8 @@ def test_copy_to_hierarchy_keeps_attributes_and_consolidated_metadata(tmp_path):
     group.create_group("c", attributes={"empty": True})
     tessarr.consolidate_metadata(tmp_path / "old")
     for form, name in ((3, "three"), (2, "two")):
-        told = tessarr.copy_to(tmp_path / "old", tmp_path / name, zarr_format=form, chunks=(6, 7))
-        assert [node.path for node in told.nodes] == ["", "a", "a/b", "a/y", "c"]
+        report = tessarr.copy_to(tmp_path / "old", tmp_path / name, zarr_format=form, chunks=(6, 7))
+        assert [node.path for node in report.nodes] == ["", "a", "a/b", "a/y", "c"]
         new = tessarr.open_consolidated(tmp_path / name, "r")
         assert new.attrs["title"] == "t"
         assert new["c"].attrs["empty"]
@@ -180,11 +180,11 @@ def test_copy_to_path_and_target_path(tmp_path):
 
 
 def test_copy_to_chunks_without_matching_array_raise(rows, tmp_path):
-    told = {
+    report = {
         "chunks=(1, 2, 3) is for arrays of as many axes, and there are arrays of 2 axes": (1, 2, 3),
         "there is no axis 'time'; named axes are 'x', 'y'": {"time": 3},
     }
-    for message, chunks in told.items():
+    for message, chunks in report.items():
         with pytest.raises(ArgumentError, match=re.escape(message)):
             tessarr.copy_to(rows, tmp_path / "new", chunks=chunks)
     with pytest.raises(ArgumentError, match="there is no axis 'y'; axes have no names"):
@@ -247,10 +247,10 @@ def test_copy_to_overlapping_source_and_target_raises(tmp_path):
 
 
 def test_copy_to_dry_run_stores_nothing(rows, tmp_path):
-    told = tessarr.copy_to(rows, tmp_path / "new", chunks=(60, 1), dry_run=True)
-    assert not told.done
-    assert str(told) == "/: array, 16,800 bytes, chunks (60, 1), read and written anew"
-    assert json.loads(json.dumps(told.asdict()))["nodes"][0]["chunks"] == [60, 1]
+    report = tessarr.copy_to(rows, tmp_path / "new", chunks=(60, 1), dry_run=True)
+    assert not report.done
+    assert str(report) == "/: array, 16,800 bytes, chunks (60, 1), read and written anew"
+    assert json.loads(json.dumps(report.asdict()))["nodes"][0]["chunks"] == [60, 1]
     assert not (tmp_path / "new").exists()
     assert str(tessarr.copy_to(rows, tmp_path / "new.zip", dry_run=True)).endswith("are stored")
     assert not (tmp_path / "new.zip").exists()
@@ -265,34 +265,34 @@ def test_copy_to_skips_missing_chunks(tmp_path):
     counted = CountingStore(LocalStore(tmp_path / "old"))
     source = tessarr.create_array(counted, shape=(100_000, 1000), dtype="f8", chunks=(100, 100))
     source[555, 55] = 5
-    told = []
+    report = []
     tessarr.copy_to(
         source,
         tmp_path / "new",
         chunks=(50, 500),
         memory_bytes=1 << 20,
-        progress=lambda done, total: told.append((done, total)),
+        progress=lambda done, total: report.append((done, total)),
     )
     new = opened(tmp_path / "new")
     assert new.nchunks_initialized == 1
     assert new[555, 55] == 5
-    assert told[-1] == (source.nbytes, source.nbytes)
+    assert report[-1] == (source.nbytes, source.nbytes)
     assert counted.counts()["opens"] < 20
 
 
 def test_progress_ends_at_the_total(rows, tmp_path):
     for name, settings in (("a", {}), ("b", {"chunks": (7, 7)})):
-        told = []
+        calls = []
         tessarr.copy_to(
             rows,
             tmp_path / name,
             memory_bytes=2000,
-            progress=lambda done, total, told=told: told.append((done, total)),
+            progress=lambda done, total, calls=calls: calls.append((done, total)),
             **settings,
         )
-        assert told[-1] == (VALUES.nbytes, VALUES.nbytes)
-        assert [done for done, _ in told] == sorted(done for done, _ in told)
-        assert len(told) > 3
+        assert calls[-1] == (VALUES.nbytes, VALUES.nbytes)
+        assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+        assert len(calls) > 3
 
 
 def test_copy_to_with_scratch_reads_rows_once(tmp_path):
@@ -300,13 +300,13 @@ def test_copy_to_with_scratch_reads_rows_once(tmp_path):
     counted = CountingStore(LocalStore(tmp_path / "old"))
     source = tessarr.create_array(counted, data=values, chunks=(1, 500))
     settings = {"chunks": (400, 1), "memory_bytes": 60_000}
-    told = tessarr.copy_to(source, tmp_path / "a", dry_run=True, **settings)
-    assert told.nodes[0].decodes > 10
-    assert "read 1" in str(told)
+    report = tessarr.copy_to(source, tmp_path / "a", dry_run=True, **settings)
+    assert report.nodes[0].decodes > 10
+    assert "read 1" in str(report)
     before = counted.counts()["opens"]
     (tmp_path / "disk").mkdir()
-    told = tessarr.copy_to(source, tmp_path / "a", scratch=tmp_path / "disk", **settings)
-    assert told.nodes[0].decodes == 1
+    report = tessarr.copy_to(source, tmp_path / "a", scratch=tmp_path / "disk", **settings)
+    assert report.nodes[0].decodes == 1
     assert counted.counts()["opens"] - before < 2.2 * 400  # once for its size, once to read it
     np.testing.assert_array_equal(opened(tmp_path / "a")[...], values)
     assert not list((tmp_path / "disk").iterdir())

@@ -545,8 +545,8 @@ def test_copy_with_include_and_exclude_filters_members(tmp_path, kind, choice, e
             source[name] = np.arange(3)
     done = tessarr.copy_to(path, tmp_path / "new", **choice)
     assert sorted(node.path for node in done.nodes) == ["", *expected]
-    found = tessarr.open_group(tmp_path / "new", "r")
-    assert sorted(name for name, _ in found.members(max_depth=None)) == expected
+    result = tessarr.open_group(tmp_path / "new", "r")
+    assert sorted(name for name, _ in result.members(max_depth=None)) == expected
 
 
 def test_copy_with_exclude_does_not_report_excluded_nodes(path):

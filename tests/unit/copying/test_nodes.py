@@ -63,10 +63,10 @@ def test_groups_are_copied_between_libraries(tmp_path, origin, kind):
 
 def test_copy_without_codec_settings_keeps_codecs():
     source, dest = tessarr.group(), tessarr.group(zarr_format=2)
-    made = source.create_array("a", data=VALUES, compressors=tessarr.Zstd(3), order="F")
-    tessarr.copy(made, dest)
+    created = source.create_array("a", data=VALUES, compressors=tessarr.Zstd(3), order="F")
+    tessarr.copy(created, dest)
     assert dest["a"].compressors == (tessarr.Zstd(3),)
-    tessarr.copy(made, dest, name="b", compressor=None, chunks=(5, 5))
+    tessarr.copy(created, dest, name="b", compressor=None, chunks=(5, 5))
     assert dest["b"].compressors == ()
     assert dest["b"].chunks == (5, 5)
     np.testing.assert_array_equal(dest["b"][...], VALUES)

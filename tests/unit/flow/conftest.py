@@ -54,14 +54,14 @@ class PlainStore:
     def change(self, key: str, make: Any, limit: int | None = None) -> None:
         del limit
         current = self.items.get(key)
-        made = make(current)
-        if made is current:
+        created = make(current)
+        if created is current:
             self._note("look", key)
             return
         self._note("change", key)
         self.items.pop(key, None)
-        if made is not None:
-            self.items[key] = made
+        if created is not None:
+            self.items[key] = created
 
     def size(self, key: str) -> int | None:
         self._note("size", key)

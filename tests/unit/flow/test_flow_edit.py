@@ -83,10 +83,10 @@ def test_nan_of_an_older_writer_does_not_block_other_edits(
     )
     for key, document in store.items.items():
         store.items[key] = document.replace(b"1.5", b"NaN")
-    found = run_flow(
+    result = run_flow(
         edit.edit_attributes("a", zarr_format, "array", lambda old: {**old, "x": 1}), store
     )
-    assert found["x"] == 1
+    assert result["x"] == 1
 
 
 def test_node_that_is_gone(store: Any, zarr_format: Any) -> None:

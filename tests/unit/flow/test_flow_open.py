@@ -27,8 +27,8 @@ def put(store: Any, path: str, meta: Any) -> None:
 
 def test_array_of_format_3_takes_one_request(store: Any) -> None:
     put(store, "a", build_array_meta(shape=(3,)))
-    found = run_flow(open_flow.find_node("a"), store)
-    assert isinstance(found, ArrayMeta)
+    result = run_flow(open_flow.find_node("a"), store)
+    assert isinstance(result, ArrayMeta)
     assert store.log == [("get", "a/zarr.json")]
 
 
@@ -40,17 +40,17 @@ def test_group_of_format_3_takes_one_request(store: Any) -> None:
 
 def test_array_of_format_2_takes_three_requests(store: Any) -> None:
     put(store, "a", build_array_meta(shape=(3,), zarr_format=2, attributes={"x": 1}))
-    found = run_flow(open_flow.find_node("a"), store)
-    assert isinstance(found, ArrayMeta)
-    assert found.attributes == {"x": 1}
+    result = run_flow(open_flow.find_node("a"), store)
+    assert isinstance(result, ArrayMeta)
+    assert result.attributes == {"x": 1}
     assert store.log == [("get", f"a/{name}") for name in ("zarr.json", ".zarray", ".zattrs")]
 
 
 def test_find_node_of_format_2_skips_format_3(store: Any) -> None:
     put(store, "", build_array_meta(shape=(3,)))
     put(store, "", build_array_meta(shape=(4,), zarr_format=2))
-    found = run_flow(open_flow.open_array("", zarr_format=2), store)
-    assert found.shape == (4,)
+    result = run_flow(open_flow.open_array("", zarr_format=2), store)
+    assert result.shape == (4,)
     assert ("get", "zarr.json") not in store.log
 
 
@@ -109,8 +109,8 @@ def test_changed_document_is_parsed_again(store: Any) -> None:
     put(store, "a", build_array_meta(shape=(3,), zarr_format=2, attributes={"x": 1}))
     run_flow(open_flow.find_node("a"), store)
     store.items["a/.zattrs"] = b'{"x": 2}'
-    found = run_flow(open_flow.open_array("a"), store)
-    assert found.attributes == {"x": 2}
+    result = run_flow(open_flow.open_array("a"), store)
+    assert result.attributes == {"x": 2}
 
 
 def test_many_documents_are_forgotten_rather_than_piled_up(store: Any) -> None:

@@ -71,17 +71,17 @@ def test_requests_grow_with_nodes_and_round_trips_with_depth(store: Any, zarr_fo
 def test_broken_member_is_an_error_that_names_it(store: Any, zarr_format: Any) -> None:
     key = "b/x/zarr.json" if zarr_format == 3 else "b/x/.zarray"
     store.items[key] = b"{"
-    found = run_flow(walk.list_members("", zarr_format, max_depth=None), store)
-    assert isinstance(found["b/x"], MetadataError)
-    assert key in str(found["b/x"])
-    assert isinstance(found["b/y"], ArrayMeta)
+    result = run_flow(walk.list_members("", zarr_format, max_depth=None), store)
+    assert isinstance(result["b/x"], MetadataError)
+    assert key in str(result["b/x"])
+    assert isinstance(result["b/y"], ArrayMeta)
 
 
 def test_a_broken_group_is_not_listed(store: Any, zarr_format: Any) -> None:
     store.items["b/zarr.json" if zarr_format == 3 else "b/.zgroup"] = b"[]"
-    found = run_flow(walk.list_members("", zarr_format, max_depth=None), store)
-    assert list(found) == ["b", "empty", "z"]
-    assert isinstance(found["b"], MetadataError)
+    result = run_flow(walk.list_members("", zarr_format, max_depth=None), store)
+    assert list(result) == ["b", "empty", "z"]
+    assert isinstance(result["b"], MetadataError)
 
 
 def test_documents_of_both_formats_at_a_listed_group_are_warned_of(empty_store: Any) -> None:
@@ -97,8 +97,8 @@ def test_array_and_group_at_once_is_warned_of(empty_store: Any) -> None:
     run_flow(create_node("a", build_array_meta(shape=(2,), zarr_format=2)), store)
     store.items["a/.zgroup"] = b'{"zarr_format": 2}'
     with pytest.warns(TessarrWarning, match="both"):
-        found = run_flow(walk.list_members("", 2), store)
-    assert isinstance(found["a"], ArrayMeta)
+        result = run_flow(walk.list_members("", 2), store)
+    assert isinstance(result["a"], ArrayMeta)
 
 
 def test_reserved_names_are_no_members(empty_store: Any) -> None:

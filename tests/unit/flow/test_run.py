@@ -63,10 +63,10 @@ def test_future_result_and_await_return_the_value() -> None:
 
 def test_future_result_after_timeout_raises() -> None:
     future: Future[int] = Future()
-    begun = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(TimeoutError):
         future.result(0.05)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - started < 5
 
 
 def test_future_await_raises_its_error() -> None:

@@ -41,11 +41,11 @@ class Sliced:
     def __getitem__(self, key):
         self.inside += 1
         self.most = max(self.most, self.inside)
-        found = self.values[key].copy()
-        self.asked.append(found.size)
+        result = self.values[key].copy()
+        self.asked.append(result.size)
         threading.Event().wait(0.001)
         self.inside -= 1
-        return found
+        return result
 
 
 @pytest.fixture(autouse=True)
