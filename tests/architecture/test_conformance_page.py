@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from conformance.page import PAGE, exceptions, page, requirements, shown
+from conformance.page import PAGE, build_page, exceptions, format_requirement, requirements
 
 
 def test_the_page_is_current() -> None:
     """``just conformance`` would change nothing."""
-    assert PAGE.read_text(encoding="utf-8") == page()
+    assert PAGE.read_text(encoding="utf-8") == build_page()
 
 
 def test_what_tests_show_is_required() -> None:
     """No marker and no exception names a requirement that is none."""
     known = [item.id for item in requirements()]
     assert len(known) == len(set(known)) == 260
-    assert set(shown()) <= set(known)
+    assert set(format_requirement()) <= set(known)
     assert set(exceptions()) <= set(known)
 
 
 def test_each_requirement_has_a_test_or_a_reason() -> None:
     """Nothing is open."""
-    open_ = {item.id for item in requirements()} - set(shown()) - set(exceptions())
+    open_ = {item.id for item in requirements()} - set(format_requirement()) - set(exceptions())
     assert not open_

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["PAGE", "Requirement", "exceptions", "page", "requirements", "shown"]
+__all__ = ["PAGE", "Requirement", "build_page", "exceptions", "format_requirement", "requirements"]
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -58,7 +58,7 @@ def exceptions() -> dict[str, str]:
     return dict(line.split(" ", 1) for line in lines if line)
 
 
-def shown() -> dict[str, list[tuple[Path, str]]]:
+def format_requirement() -> dict[str, list[tuple[Path, str]]]:
     """Return the files and names of the tests of each requirement."""
     found: dict[str, list[tuple[Path, str]]] = {}
     for file in sorted((ROOT / "tests").rglob("test_*.py")):
@@ -81,9 +81,9 @@ def _markers(tree: ast.Module) -> Iterator[tuple[str, str]]:
                     yield node.name, ast.literal_eval(argument)
 
 
-def page() -> str:
+def build_page() -> str:
     """Return the text of the page."""
-    tests, reasons = shown(), exceptions()
+    tests, reasons = format_requirement(), exceptions()
     listed = requirements()
     counts = {
         "checked by tests": sum(item.id in tests for item in listed),
@@ -123,4 +123,4 @@ def _escaped(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(build_page(), encoding="utf-8")

@@ -46,7 +46,7 @@ def expected():
     return dict(line.split(" ", 1) for line in lines)
 
 
-def told(problem):
+def format_problem(problem):
     """Give the kind and the place of a problem, and which member is missing."""
     missing = re.match("member ('.*') is missing", problem.message)
     return " ".join(filter(None, (problem.kind, problem.loc, missing and missing[1])))
@@ -64,7 +64,7 @@ def outcome(row):
             else:
                 v2.parse_group(data, None, where="")
         except MetadataError as error:
-            return "; ".join(told(problem) for problem in error.problems)
+            return "; ".join(format_problem(problem) for problem in error.problems)
         except UnsupportedError as error:
             location = re.search(r": (/\S*): ", str(error))
             return f"{error.kind} {location and location[1]} {error.extension}"

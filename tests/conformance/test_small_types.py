@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import tessarr
-from conformance.made import BIG, LITTLE, open_v3, problems_v3, regular, rewritten
+from conformance.sample_stores import BIG, LITTLE, open_v3, problems_v3, regular, rewrite_document
 
 BARE = {"name": "bytes"}
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="numbers of few bits are those of ml_dtypes")
 
 
-def one(data_type, chunk, fill, count, codec=BARE):
+def open_one_chunk(data_type, chunk, fill, count, codec=BARE):
     """Open an array of one chunk of `count` elements, which holds these bytes."""
     return open_v3(
         {} if chunk is None else {"c/0": chunk},
@@ -36,12 +36,12 @@ def one(data_type, chunk, fill, count, codec=BARE):
     ],
 )
 def test_small_integers_use_one_byte_and_ignore_upper_bits(name, expected):
-    array = one(name, bytes([0x00, 0xF7, 0x08, 0x0F, 0xFF, 0x25]), 1, 6, BARE)
+    array = open_one_chunk(name, bytes([0x00, 0xF7, 0x08, 0x0F, 0xFF, 0x25]), 1, 6, BARE)
     assert array.dtype == np.dtype(getattr(ml_dtypes, name))
     assert array[...].astype(int).tolist() == expected
     array[0] = expected[1]
     assert tessarr.open_array(array.store, mode="r")[:2].astype(int).tolist() == [expected[1]] * 2
-    assert rewritten(array)["data_type"] == name
+    assert rewrite_document(array)["data_type"] == name
     array.store.delete("c/0")
     assert array[...].astype(int).tolist() == [1] * 6
 
@@ -71,17 +71,17 @@ QUIET = {
 @pytest.mark.covers("X-BF16-01")
 @pytest.mark.parametrize("name", QUIET)
 def test_each_small_float_has_its_nan(name):
-    array = one(name, None, "NaN", 2, LITTLE)
+    array = open_one_chunk(name, None, "NaN", 2, LITTLE)
     assert array[0].tobytes()[::-1].hex().lstrip("0") in {QUIET[name], QUIET[name].lstrip("0")}
     assert np.isnan(array[...].astype(float)).all()
-    assert rewritten(array)["fill_value"] == "NaN"
+    assert rewrite_document(array)["fill_value"] == "NaN"
 
 
 @pytest.mark.covers("X-BF16-01")
 @pytest.mark.parametrize(("codec", "order"), [(LITTLE, "<"), (BIG, ">")])
 def test_bfloat16(codec, order):
     bits = np.array([0x3F80, 0xC000, 0x7F80, 0x7FC1, 0x8000, 0x0001], order + "u2")
-    array = one("bfloat16", bits.tobytes(), "0x7fc1", 6, codec)
+    array = open_one_chunk("bfloat16", bits.tobytes(), "0x7fc1", 6, codec)
     assert array[...].view("u2").tolist() == bits.tolist()
     assert array[:3].astype(float).tolist() == [1, -2, np.inf]
     array[3] = array[0]
@@ -89,7 +89,7 @@ def test_bfloat16(codec, order):
     expected = bits.copy()
     expected[[0, 3]] = 0x7FC1, 0x3F80
     assert array.store.get("c/0") == expected.tobytes()
-    assert rewritten(array)["fill_value"] == "0x7fc1"
+    assert rewrite_document(array)["fill_value"] == "0x7fc1"
 
 
 @pytest.mark.covers("X-BF16-01")
@@ -100,13 +100,13 @@ def test_every_pattern_of_a_small_float_survives(name):
     size = np.dtype(getattr(ml_dtypes, name)).itemsize
     count = 64 if "float6" in name else 16 if "float4" in name else 256
     data = np.arange(count, dtype=f"<u{size}").tobytes()
-    array = one(name, data, 1.0, count, LITTLE)
+    array = open_one_chunk(name, data, 1.0, count, LITTLE)
     assert array[...].tobytes() == data
     array[...] = array[...]
     assert array.store.get("c/0") == data
     for fill in (0.5, 2, "0x" + "01" * size if count == 256 else 1.0):
-        again = one(name, None, fill, 1, LITTLE)
-        assert rewritten(again)["fill_value"] == fill or float(again[0]) == fill
+        again = open_one_chunk(name, None, fill, 1, LITTLE)
+        assert rewrite_document(again)["fill_value"] == fill or float(again[0]) == fill
 
 
 @pytest.mark.covers("X-BF16-01")

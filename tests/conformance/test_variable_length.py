@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 import tessarr
-from conformance.made import (
+from conformance.sample_stores import (
     CRC,
     LITTLE,
+    expect_read_error,
     gzip,
+    has_same_bits,
     open_v2,
     open_v3,
     problems_v2,
     problems_v3,
-    reading_fails,
     regular,
-    rewritten,
-    same_bits,
+    rewrite_document,
     sharding,
     zstd,
 )
@@ -34,7 +34,7 @@ def named(name, **configuration):
     return {"name": name, **({"configuration": configuration} if configuration else {})}
 
 
-def one(stored=None, dtype="|O", *, count=6, fill=None, compressor=None, filters=None):
+def open_one_chunk(stored=None, dtype="|O", *, count=6, fill=None, compressor=None, filters=None):
     """Open an array of format 2 of one chunk, with these codecs."""
     return open_v2(
         {} if stored is None else {"0": stored},
@@ -82,13 +82,13 @@ BYTES = [b"", b"a", b"\xff\0", bytes(1000)]
 @pytest.mark.parametrize(("codec_id", "values"), [("vlen-utf8", TEXT), ("vlen-bytes", BYTES)])
 def test_elements_of_variable_length(codec_id, values):
     encoded = [item.encode() if isinstance(item, str) else item for item in values]
-    array = one(vlen(*encoded), "|O", count=4, fill="", filters=[{"id": codec_id}])
+    array = open_one_chunk(vlen(*encoded), "|O", count=4, fill="", filters=[{"id": codec_id}])
     assert array.dtype == np.dtype(object)
     assert array[...].tolist() == values
     assert written(array, np.array(values[::-1], object)) == vlen(*encoded[::-1])
     array[1] = values[1]
     assert array[...].tolist() == [values[3], values[1], values[1], values[0]]
-    assert rewritten(array)["filters"] == [{"id": codec_id}]
+    assert rewrite_document(array)["filters"] == [{"id": codec_id}]
 
 
 @pytest.mark.covers("V2-FILT-10")
@@ -96,9 +96,9 @@ def test_arrays_of_variable_length():
     values = [np.array(item, "<i2") for item in ([], [1], [1, 2, 3], [-1, 0])]
     codec = {"id": "vlen-array", "dtype": "<i2"}
     stored = vlen(*(item.tobytes() for item in values))
-    array = one(stored, "|O", count=4, filters=[codec])
+    array = open_one_chunk(stored, "|O", count=4, filters=[codec])
     for found, expected in zip(array[...], values, strict=True):
-        same_bits(found, expected)
+        has_same_bits(found, expected)
     held = np.empty(4, object)
     held[:] = values
     assert written(array, held) == stored
@@ -122,8 +122,8 @@ def test_arrays_of_variable_length():
     ],
 )
 def test_damaged_elements_of_variable_length_are_errors(stored):
-    array = one(stored, "|O", count=2, fill="", filters=[{"id": "vlen-utf8"}])
-    with reading_fails(key="0"):
+    array = open_one_chunk(stored, "|O", count=2, fill="", filters=[{"id": "vlen-utf8"}])
+    with expect_read_error(key="0"):
         array[...]
 
 
@@ -132,13 +132,13 @@ def test_damaged_elements_of_variable_length_are_errors(stored):
 def test_fill_values_of_text_of_variable_length(value, expected):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tessarr.errors.TessarrWarning)
-        array = one(None, "|O", count=2, fill=value, filters=[{"id": "vlen-utf8"}])
+        array = open_one_chunk(None, "|O", count=2, fill=value, filters=[{"id": "vlen-utf8"}])
     assert array[...].tolist() == [expected, expected]
 
 
 @pytest.mark.covers("V2-FILL-10")
 def test_fill_values_of_bytes_of_variable_length():
-    array = one(None, "|O", count=1, fill="YQD/", filters=[{"id": "vlen-bytes"}])
+    array = open_one_chunk(None, "|O", count=1, fill="YQD/", filters=[{"id": "vlen-bytes"}])
     assert array[0] == b"a\0\xff"
     assert list(problems_v2(dtype="|O", fill_value=5, filters=[{"id": "vlen-utf8"}])) == [
         "/fill_value"
@@ -151,7 +151,7 @@ JSON_ITEMS = ["a", 1, None, {"k": [1.5, True]}, [], "é"]
 @pytest.mark.covers("V2-FILT-11")
 def test_json2_holds_items_type_and_shape():
     stored = json.dumps([*JSON_ITEMS, "|O", [6]]).encode()
-    array = one(stored, "|O", filters=[{"id": "json2"}])
+    array = open_one_chunk(stored, "|O", filters=[{"id": "json2"}])
     assert array[...].tolist() == JSON_ITEMS
     held = np.empty(6, object)
     held[:] = JSON_ITEMS[::-1]
@@ -163,7 +163,7 @@ def test_json2_holds_items_type_and_shape():
 def test_msgpack2_holds_items_type_and_shape():
     msgpack = pytest.importorskip("msgpack", reason="msgpack is an optional package")
     stored = msgpack.packb([*JSON_ITEMS, "|O", [6]])
-    array = one(stored, "|O", filters=[{"id": "msgpack2"}])
+    array = open_one_chunk(stored, "|O", filters=[{"id": "msgpack2"}])
     assert array[...].tolist() == JSON_ITEMS
     held = np.empty(6, object)
     held[:] = JSON_ITEMS[::-1]
@@ -175,8 +175,8 @@ def test_msgpack2_holds_items_type_and_shape():
     "stored", [b"", b"{}", b"[", b'["a"]', b'["a", "|O", [1]]', b'["a", "b", "|O", "2"]', b"\xff"]
 )
 def test_damaged_documents_of_elements_are_errors(stored):
-    array = one(stored, "|O", count=2, filters=[{"id": "json2"}])
-    with reading_fails(key="0"):
+    array = open_one_chunk(stored, "|O", count=2, filters=[{"id": "json2"}])
+    with expect_read_error(key="0"):
         array[...]
 
 
@@ -184,14 +184,14 @@ def test_damaged_documents_of_elements_are_errors(stored):
 @pytest.mark.parametrize("codec", [{"id": "pickle"}, {"id": "pickle", "protocol": 5}])
 def test_pickle_is_refused_by_name(codec):
     with pytest.raises((MetadataError, UnsupportedError), match="pickle"):
-        one(b"", "|O", filters=[codec])
+        open_one_chunk(b"", "|O", filters=[codec])
 
 
 @pytest.mark.covers("V2-FILT-05")
 @pytest.mark.parametrize("dtype", ["<U3", "|O"])
 def test_categorize_counts_labels_from_1(dtype):
     codec = {"id": "categorize", "labels": ["no", "yes"], "dtype": dtype, "astype": "|u1"}
-    array = one(b"\2\1\0\2", dtype, count=4, fill="", filters=[codec])
+    array = open_one_chunk(b"\2\1\0\2", dtype, count=4, fill="", filters=[codec])
     assert array[...].tolist() == ["yes", "no", "", "yes"]
     assert written(array, np.array(["no", "yes", "?", ""], object)) == b"\1\2\0\0"
 
@@ -209,7 +209,7 @@ def test_text_of_format_3(fill):
     assert array[...].tolist() == items
     array[1] = fill
     assert array[1] == fill
-    stated = rewritten(array)
+    stated = rewrite_document(array)
     assert (stated["data_type"], stated["fill_value"]) == ("string", fill)
     assert stated["codecs"] == [named("vlen-utf8")]
 
@@ -245,7 +245,7 @@ def test_bytes_of_format_3(name, fill, expected):
     assert array[...].tolist() == [expected] * 4
     assert written(array, np.array(items, object)) == vlen(*items)
     assert array[...].tolist() == items
-    assert rewritten(array)["data_type"] == name
+    assert rewrite_document(array)["data_type"] == name
 
 
 @pytest.mark.covers("X-BIN-01")
@@ -265,7 +265,7 @@ def test_damaged_text_is_an_error(stored, more):
 
     data = gz.compress(stored) if more else stored
     array = one_v3([named("vlen-utf8"), *more], "string", "", count=2, stored=data)
-    with reading_fails(key="c/0"):
+    with expect_read_error(key="c/0"):
         array[...]
 
 

@@ -1,8 +1,7 @@
 """The codec ``pickle``: a chunk of objects as a pickle (numcodecs). Format 2 only.
 
-To read a pickle is to run what its writer wants to be run. An array with this codec is therefore
-refused unless the options say ``allow_pickle=True`` where it is opened
-(`tessarr.array.bind_array`).
+Reading a pickle can run arbitrary code. So opening an array with this codec raises an error unless
+the option ``allow_pickle`` is True.
 """
 
 from __future__ import annotations

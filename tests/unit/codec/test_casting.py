@@ -22,7 +22,7 @@ from tessarr.format.validation import Problems
 # cast_value
 
 
-def exactly(value, target, rounding, outside):
+def cast_by_python_numbers(value, target, rounding, outside):
     """Cast one number by the definition, with fractions of Python."""
     from fractions import Fraction
 
@@ -66,7 +66,7 @@ NUMBERS = st.one_of(
 )
 def test_cast_of_floats_to_integers(numbers, name, rounding, outside):
     target = np.dtype(name)
-    expected = [exactly(number, target, rounding, outside) for number in numbers]
+    expected = [cast_by_python_numbers(number, target, rounding, outside) for number in numbers]
     array = np.array(numbers, "f8")
     if None in expected:
         with pytest.raises(UnrepresentableError):
@@ -86,7 +86,9 @@ def test_cast_of_floats_to_integers(numbers, name, rounding, outside):
 def test_cast_of_integers_to_integers(numbers, source, name, outside):
     info, target = np.iinfo(source), np.dtype(name)
     numbers = [number for number in numbers if info.min <= number <= info.max]
-    expected = [exactly(number, target, "towards-zero", outside) for number in numbers]
+    expected = [
+        cast_by_python_numbers(number, target, "towards-zero", outside) for number in numbers
+    ]
     array = np.array(numbers, source)
     if None in expected:
         with pytest.raises(UnrepresentableError):

@@ -56,14 +56,14 @@ def outcome(array: np.ndarray, key: object) -> tuple[Any, type[Exception] | None
         raise
 
 
-def numbered(shape: tuple[int, ...]) -> np.ndarray:
+def numbered_array(shape: tuple[int, ...]) -> np.ndarray:
     """Make an array in which each element is its own number."""
     return np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
 
 
 def assert_like_numpy(key: object, shape: tuple[int, ...]) -> bool:
     """Compare `select` with NumPy; return whether the key was valid."""
-    array = numbered(shape)
+    array = numbered_array(shape)
     expected, error = outcome(array, key)
     if error is not None:
         with pytest.raises((SelectionError, ArgumentError, TypeError)) as caught:
@@ -203,7 +203,7 @@ def test_lists_are_copied() -> None:
 
 def test_scalars() -> None:
     """Integers for every axis give a scalar; with ``...`` NumPy gives an array without axes."""
-    array = numbered((2, 3))
+    array = numbered_array((2, 3))
     assert select((1, np.int8(-1)), (2, 3)).scalar
     assert select((), ()).scalar
     for key in ((1, 2, ...), (1,), (1, 2, None), (1, 2, True)):

@@ -19,15 +19,15 @@ from tessarr.testing import keys, walk
 SHAPES = [(), (1,), (7,), (0,), (3, 4), (2, 0, 3), (2, 3, 4), (5, 1, 2), (3, 2, 2, 3)]
 
 
-def numbered(shape: tuple[int, ...]) -> np.ndarray:
+def numbered_array(shape: tuple[int, ...]) -> np.ndarray:
     """Make an array in which each element is its own number."""
     return np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
 
 
-def same(selection: Selection, shape: tuple[int, ...], expected: Any) -> None:
+def assert_selection(selection: Selection, shape: tuple[int, ...], expected: Any) -> None:
     """Assert that a selection is well formed and reads what is expected."""
     walk.check_selection(selection, shape)
-    found = walk.read_selection(numbered(shape), selection)
+    found = walk.read_selection(numbered_array(shape), selection)
     assert type(found) is type(expected)
     assert found.shape == selection.shape
     np.testing.assert_array_equal(found, expected)
@@ -52,9 +52,9 @@ def test_outer(data: st.DataObject) -> None:
     """Each axis is indexed on its own."""
     shape = data.draw(st.sampled_from(SHAPES))
     key = data.draw(keys.outer_keys(shape))
-    expected = np.asarray(outer_by_numpy(numbered(shape), key))
+    expected = np.asarray(outer_by_numpy(numbered_array(shape), key))
     has_ellipsis = any(item is ... for item in (key if isinstance(key, tuple) else (key,)))
-    same(
+    assert_selection(
         select_outer(key, shape), shape, expected if expected.ndim or has_ellipsis else expected[()]
     )
 
@@ -65,7 +65,7 @@ def test_points(data: st.DataObject) -> None:
     """With an index for every axis `select_points` is NumPy's own indexing."""
     shape = data.draw(st.sampled_from(SHAPES))
     key = data.draw(keys.point_keys(shape))
-    same(select_points(key, shape), shape, numbered(shape)[key])
+    assert_selection(select_points(key, shape), shape, numbered_array(shape)[key])
 
 
 @examples(300)
@@ -76,9 +76,9 @@ def test_points_beside_slices(data: st.DataObject) -> None:
     sliced = data.draw(st.integers(0, len(shape) - 1))
     key = list(data.draw(keys.point_keys(shape)))
     key[sliced] = data.draw(keys.slices(shape[sliced]))
-    moved = np.moveaxis(numbered(shape), sliced, -1)
+    moved = np.moveaxis(numbered_array(shape), sliced, -1)
     expected = moved[(*(item for n, item in enumerate(key) if n != sliced), key[sliced])]
-    same(select_points(tuple(key), shape), shape, expected)
+    assert_selection(select_points(tuple(key), shape), shape, expected)
 
 
 @examples(200)
@@ -88,7 +88,7 @@ def test_masks(data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from(SHAPES))
     chosen = data.draw(keys.masks(shape))
     for kind in (select_mask, select_points):
-        same(kind(chosen, shape), shape, numbered(shape)[chosen])
+        assert_selection(kind(chosen, shape), shape, numbered_array(shape)[chosen])
 
 
 @examples(300)
@@ -104,8 +104,8 @@ def test_blocks(data: st.DataObject) -> None:
         [n for b in blocks for n in range(b * chunk, min((b + 1) * chunk, size))]
         for blocks, chunk, size in zip(picked, chunk_shape, shape, strict=True)
     ]
-    expected = numbered(shape)[np.ix_(*indices)] if shape else np.array(0, np.int32)
-    same(select_blocks(key, shape, RegularGrid(chunk_shape).cuts), shape, expected)
+    expected = numbered_array(shape)[np.ix_(*indices)] if shape else np.array(0, np.int32)
+    assert_selection(select_blocks(key, shape, RegularGrid(chunk_shape).cuts), shape, expected)
 
 
 def outer_by_numpy_blocks(key: Any, grid: list[int]) -> list[list[int]]:
@@ -122,12 +122,16 @@ def outer_by_numpy_blocks(key: Any, grid: list[int]) -> list[list[int]]:
 
 def test_outer_of_several_dimensions() -> None:
     """An index array of several dimensions puts them in its place, a mask its points."""
-    a = numbered((4, 3, 2))
+    a = numbered_array((4, 3, 2))
     index = np.array([[0, 3], [1, 1]])
-    same(select_outer((index, slice(None), [1, 0]), a.shape), a.shape, a[index][..., [1, 0]])
+    assert_selection(
+        select_outer((index, slice(None), [1, 0]), a.shape), a.shape, a[index][..., [1, 0]]
+    )
     chosen = a[..., 0] % 4 == 0
-    same(select_outer((chosen, [1]), a.shape), a.shape, a[chosen][:, [1]])
-    same(select_outer((None, 0, None, [2, 0]), a.shape), a.shape, a[0][[2, 0]][None, None])
+    assert_selection(select_outer((chosen, [1]), a.shape), a.shape, a[chosen][:, [1]])
+    assert_selection(
+        select_outer((None, 0, None, [2, 0]), a.shape), a.shape, a[0][[2, 0]][None, None]
+    )
 
 
 def test_outer_lists_become_ranges() -> None:

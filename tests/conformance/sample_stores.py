@@ -1,4 +1,4 @@
-"""Small stores made by hand, byte by byte, for the tests of single requirements."""
+"""Small stores, written byte by byte, for tests of single requirements."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ __all__ = [
     "V2",
     "V3",
     "blosc",
+    "chunk_keys",
     "crc32c",
     "document",
+    "expect_defect",
+    "expect_read_error",
+    "expect_refusal",
+    "expect_unsupported",
     "gzip",
-    "keys",
+    "has_same_bits",
     "open_v2",
     "open_v3",
     "problems_v2",
     "problems_v3",
-    "reading_fails",
-    "refusal",
     "regular",
-    "rewritten",
-    "same_bits",
+    "rewrite_document",
     "sharding",
     "store_v2",
     "store_v3",
-    "tolerated",
     "transpose",
-    "unsupported",
     "zstd",
 ]
 
@@ -164,16 +164,16 @@ def problems_v3(*without: str, **changes: Any) -> dict[str, str]:
     return _problems(open_v3, without, changes)
 
 
-def refusal(items: Mapping[str, bytes]) -> tessarr.errors.MetadataError:
-    """Give the error with which what is in a store is refused."""
+def expect_refusal(items: Mapping[str, bytes]) -> tessarr.errors.MetadataError:
+    """Return the MetadataError of opening a store with these items."""
     with pytest.raises(tessarr.errors.MetadataError) as caught:
         tessarr.open(stores.MemoryStore(items), mode="r")
     return caught.value
 
 
 @contextmanager
-def unsupported(extension: str) -> Iterator[None]:
-    """Expect that an extension is refused by its name."""
+def expect_unsupported(extension: str) -> Iterator[None]:
+    """Expect an UnsupportedError with the name of an extension."""
     with pytest.raises(tessarr.errors.UnsupportedError) as caught:
         yield
     assert caught.value.extension == extension
@@ -181,16 +181,16 @@ def unsupported(extension: str) -> Iterator[None]:
 
 
 @contextmanager
-def tolerated(what: str) -> Iterator[None]:
-    """Expect exactly one warning, which tells of the defect."""
+def expect_defect(what: str) -> Iterator[None]:
+    """Expect exactly one warning about a defect."""
     with pytest.warns(tessarr.errors.TessarrWarning, match=what) as caught:
         yield
     assert len(caught) == 1
 
 
 @contextmanager
-def reading_fails(kind: str | None = None, key: str | None = None) -> Iterator[None]:
-    """Expect that stored bytes are refused, with the key and the place in the grid."""
+def expect_read_error(kind: str | None = None, key: str | None = None) -> Iterator[None]:
+    """Expect a DataError with the key and the chunk coordinates."""
     with pytest.raises(tessarr.errors.DataError) as caught:
         yield
     error = caught.value
@@ -199,8 +199,8 @@ def reading_fails(kind: str | None = None, key: str | None = None) -> Iterator[N
     assert error.chunk is not None
 
 
-def keys(array: tessarr.Array | tessarr.Group) -> set[str]:
-    """Give the keys of everything that is no document."""
+def chunk_keys(array: tessarr.Array | tessarr.Group) -> set[str]:
+    """Return all keys except those of documents."""
     return {
         key
         for key in array.store.list("")
@@ -208,8 +208,8 @@ def keys(array: tessarr.Array | tessarr.Group) -> set[str]:
     }
 
 
-def rewritten(array: tessarr.Array) -> JSON:
-    """Give the document after an edit that says nothing of what the tests look at."""
+def rewrite_document(array: tessarr.Array) -> JSON:
+    """Return the document after an edit that does not concern the tests."""
     if array.zarr_format == 2:
         array.resize(tuple(length + 1 for length in array.shape))
         name = ".zarray"
@@ -220,7 +220,7 @@ def rewritten(array: tessarr.Array) -> JSON:
     return found
 
 
-def same_bits(values: Any, expected: Any) -> None:
+def has_same_bits(values: Any, expected: Any) -> None:
     """Compare every bit, and type and shape."""
     values, expected = np.asarray(values), np.asarray(expected)
     assert (values.dtype, values.shape) == (expected.dtype, expected.shape)
