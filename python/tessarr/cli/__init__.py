@@ -1,4 +1,4 @@
-"""The command ``tessarr``: looks at stores and changes them, one verb a file.
+"""The command ``tessarr``: one module for each verb.
 
 Exit codes: 0 success; 1 the command failed (its reason is on stderr, in one line), or `verify`,
 `diff` or ``consolidate --check`` found something; 2 wrong usage, and of `verify` and `diff` that
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that lacks a character shows another one; that is no failure.
+        # Replace characters that the terminal lacks.
         sys.stdout.reconfigure(errors="replace")
     parser = build_parser()
     if not (sys.argv[1:] if arguments is None else arguments):
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code: int = parsed.run(parsed)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of a pipe, such as `head`, has seen enough.
+        # The reader of the pipe, such as `head`, has ended.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -116,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _describe_error(error: Exception) -> str:
-    """Return what went wrong in one line; what users have written raises anything."""
+    """Return the reason of an error in one line; user code may raise any exception."""
     is_known = isinstance(error, TessarrError | OSError)
     text = str(error) if is_known else f"{type(error).__name__}: {error}"
     notes: list[str] = getattr(error, "__notes__", [])
@@ -129,7 +129,7 @@ def _print_warning(message: Warning | str, category: type[Warning], *_: Any, **_
 
 
 class _VersionAction(argparse.Action):
-    """Prints the version, which is looked up only then."""
+    """Prints the version, and looks it up only then."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         import tessarr
@@ -139,21 +139,21 @@ class _VersionAction(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Takes options anywhere, and says what may have been meant, where a word is wrong."""
+    """A parser that accepts options anywhere and suggests similar words for wrong ones."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._parses_intermixed = False
-        # Lengths and indices of several axes begin like options, too: -1,100.
+        # Lists of lengths may begin like an option: -1,100.
         self._negative_number_matcher = re.compile(r"-\.?\d")
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] # overloaded
         self, args: Any = None, namespace: Any = None
     ) -> Any:
-        """Understand words; options may stand between the arguments of a verb."""
+        """Parse words; options may stand between the arguments of a verb."""
         if self._parses_intermixed or self._subparsers is not None:
             return super().parse_known_args(args, namespace)
-        # What argparse has for that calls this method again, for options and arguments alone.
+        # parse_known_intermixed_args calls this method again.
         self._parses_intermixed = True
         try:
             return self.parse_known_intermixed_args(args, namespace)
@@ -177,7 +177,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return what understands the command line.
+    """Return the parser of the command line.
 
     Examples
     --------

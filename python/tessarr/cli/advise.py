@@ -1,4 +1,4 @@
-"""``tessarr advise PATH --read '[0, :, :]'``: how an array had better be stored, measured."""
+"""``tessarr advise``: recommend chunks and codecs by measuring."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command."""
     parser = verbs.add_parser(
         "advise",
-        help="measure how an array had better be stored",
+        help="recommend chunks and codecs by measuring",
         description="Take a sample of an array, store it for a moment with other chunks, shards "
         "and codecs, read it in the ways that you name, and say what each would cost for the "
         "whole: size, time to write, and requests, bytes and time of each way of reading. "
@@ -178,9 +178,6 @@ def _get_shard_shape(array: Array) -> Shape | None:
     return next(array.metadata.chunk_grid.shapes()) if array.metadata.is_sharded else None
 
 
-# What is measured
-
-
 def _measure_layouts(
     sample: Sample,
     current_layout: Layout,
@@ -251,9 +248,6 @@ def _rank_measurements(
         )
 
     return sorted(measurements, key=get_score)
-
-
-# What is printed
 
 
 def _print_head(array: Array, sample: Sample, accesses: Sequence[Access], link: Link) -> None:

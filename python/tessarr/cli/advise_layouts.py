@@ -1,4 +1,4 @@
-"""How an array might be stored, for ``tessarr advise``: chunks, shards and codecs to try.
+"""Layouts for ``tessarr advise`` to measure: chunks, shards and codecs.
 
 Theory
 ------

@@ -1,4 +1,4 @@
-"""Measure what it costs to store a sample of an array in one way or another.
+"""Measure the cost of storing and reading a sample of an array with a layout.
 
 The sample is a part of the array that fits into a bounded number of bytes. It is written with
 each layout to a temporary folder, where requests and bytes are counted and decoding is timed
@@ -42,7 +42,7 @@ _REPEAT_BELOW_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What stands between the program and the store.
+    """Latency, bandwidth and concurrency of a store.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one way of reading costs.
+    """The cost of one read.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What it costs to store an array in one way.
+    """The cost of storing and reading an array with one layout.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``tessarr diff A B``: how two arrays or hierarchies differ."""
+"""``tessarr diff A B``: the differences between two arrays or hierarchies."""
 
 from __future__ import annotations
 

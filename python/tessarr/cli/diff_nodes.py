@@ -1,4 +1,4 @@
-"""Find how two nodes differ, with all that is below them: the work of ``tessarr diff``.
+"""Find the differences between two nodes and the nodes below them, for ``tessarr diff``.
 
 Values are compared box by box, a few at a time. Where two arrays are stored alike, stored
 objects of the same bytes are the same values and are not decoded, and chunks that neither
@@ -44,7 +44,7 @@ _REGION_BYTES: Final = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """What counts as a difference.
+    """The criteria of a difference.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def _compare_nodes(
 
 
 def _is_same_json(first: Any, second: Any) -> bool:
-    """Tell whether two JSON values are the same; 1, 1.0 and true are not, NaN is."""
+    """Return whether two JSON values are the same; 1, 1.0 and true differ, NaN equals NaN."""
     import json
 
     return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
@@ -210,7 +210,7 @@ def _describe_storage(meta: ArrayMeta) -> JSONObject:
 
 @dataclass(slots=True)
 class _Tally:
-    """How values differ, as far as they have been compared."""
+    """The count and the extremes of the differences found so far."""
 
     count: int = 0
     largest: float | None = None
@@ -262,7 +262,7 @@ def _compare_values(
 
 
 def _has_same_encoding(first: ArrayMeta, second: ArrayMeta) -> bool:
-    """Tell whether equal bytes of chunks at one place are equal values."""
+    """Return whether chunks with equal bytes have equal values."""
     members = ("data_type", "chunk_grid", "fill_value", "codecs")
     plain = not first.storage_transformers and not second.storage_transformers
     return plain and all(getattr(first, name) == getattr(second, name) for name in members)
@@ -373,13 +373,13 @@ _WIDE: Final = np.longdouble
 
 
 def _get_distance(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return how far numbers are apart; integers of 64 bits are not rounded."""
+    """Return the absolute differences of numbers, without rounding 64-bit integers."""
     wide = np.clongdouble if "c" in ours.dtype.kind + theirs.dtype.kind else _WIDE
     return np.abs(ours.astype(wide) - theirs.astype(wide))
 
 
 def _is_equal_item(a: Any, b: Any, criteria: Criteria) -> bool:
-    """Tell whether two elements that are any objects are equal."""
+    """Return whether two elements, which may be any objects, are equal."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         left, right = np.asarray(a), np.asarray(b)
         return left.shape == right.shape and not _find_unequal(left, right, criteria).any()

@@ -1,4 +1,4 @@
-"""``tessarr info PATH``: what there is to say about a node."""
+"""``tessarr info PATH``: the properties of a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command line names: a node, by the path of a folder or a file, or by a URL.
+"""Resolve the PATH argument of the command line to a hierarchy and a node in it.
 
 A node inside of a hierarchy may be named in one go, ``data.zarr/temperature``. The
 hierarchy is looked for above it then, so that what is kept of the node further up (its copy in
@@ -63,7 +63,7 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 def split_location(
     text: str, node: str | None = None, *, search_above: bool = False
 ) -> tuple[str, str]:
-    """Return the hierarchy that is meant, and the path of the node in it.
+    """Split a location into the hierarchy and the path of the node in it.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def _is_node(folder: Path) -> bool:
 
 
 def locate_argument(text: str, node: str | None = None, mode: Mode = "r") -> tuple[Store, str]:
-    """Return the store that is meant, and the path of the node in it; nothing is opened."""
+    """Return the store of a location and the path in it, without opening the node."""
     root, path = split_location(text, node, search_above=mode != "r")
     return locate_node(root, mode, path)
 
@@ -146,7 +146,7 @@ def locate_argument(text: str, node: str | None = None, mode: Mode = "r") -> tup
 def open_node_argument(
     text: str, node: str | None = None, mode: Mode = "r", **settings: Any
 ) -> Array | Group:
-    """Open the node that is meant, which has to exist.
+    """Open the node of a location, which must exist.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def open_node_argument(
 
 
 def open_array_argument(text: str, node: str | None = None, mode: Mode = "r") -> Array:
-    """Open the array that is meant, which has to exist."""
+    """Open the array of a location, which must exist."""
     opened = open_node_argument(text, node, mode)
     if isinstance(opened, Array):
         return opened
@@ -175,7 +175,7 @@ def open_array_argument(text: str, node: str | None = None, mode: Mode = "r") ->
 
 
 def _suggest_node(root: str, path: str) -> str:
-    """Return what may have been meant, where there is no node."""
+    """Return a hint for a location without a node."""
     try:
         if not is_url(root) and not Path(root).exists():
             folder = Path(root).absolute().parent
@@ -204,7 +204,7 @@ def _suggest_node(root: str, path: str) -> str:
 
 
 def _suggest_nodes_inside(folder: Path) -> str:
-    """Return what a folder has that was meant, perhaps, in place of the folder."""
+    """Return a hint with the nodes inside a folder."""
     if not folder.is_dir():
         return ""
     nodes = [

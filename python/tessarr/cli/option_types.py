@@ -1,4 +1,4 @@
-"""What options take: some of a few words, and sizes."""
+"""Types of command-line options: lists of choices, and sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ChoiceList", "format_options", "parse_size"]
 
 
 class ChoiceList:
-    """The type of an option that takes some of a few words, with commas between.
+    """The type of an option that takes a comma-separated list of choices.
 
     Parameters
     ----------

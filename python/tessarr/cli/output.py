@@ -1,4 +1,4 @@
-"""How the command prints: tables, JSON, and a progress bar."""
+"""Output of the command: tables, JSON, and a progress bar."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def format_table(rows: Sequence[tuple[str, str]]) -> str:
 
 
 def format_columns(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of any number of columns; a word that begins with ">" stands at the right.
+    """Format rows of columns; cells that begin with ">" are right-aligned.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def format_columns(rows: Sequence[Sequence[str]]) -> str:
 
 
 def format_json(value: object) -> str:
-    """Return a value as JSON for programs to read; numbers that JSON lacks are text.
+    """Format a value as JSON; NaN and infinities become text.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def _replace_non_finite(value: Any) -> Any:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a time to read.
+    """Format a duration for users.
 
     Examples
     --------
@@ -185,20 +185,20 @@ class Progress:
             _bars.remove(self)
 
     def add(self, amount: int = 1) -> None:
-        """Tell that so much more is done."""
+        """Add an amount of finished work."""
         with self._lock:
             self._done += amount
             self._draw()
 
     def __call__(self, done: int, total: int | None = None) -> None:
-        """Tell how much is done, and how much there is."""
+        """Set the amount of finished work, and the total."""
         with self._lock:
             self._done = done
             self._total = self._total if total is None else total
             self._draw()
 
     def clear(self) -> None:
-        """Take the bar off the terminal; it comes back with the next progress."""
+        """Erase the bar until the next progress."""
         if self._is_terminal:
             self._drawn_s = float("-inf")
             self._stream.write("\r\x1b[K")
@@ -249,7 +249,7 @@ def _can_encode(stream: TextIO, text: str) -> bool:
 def track_progress(
     label: str, items: Iterable[T], total: int | None = None, stream: TextIO | None = None
 ) -> Iterator[T]:
-    """Yield items, and show on a terminal how far that has come.
+    """Yield items and show the progress on a terminal.
 
     Parameters
     ----------

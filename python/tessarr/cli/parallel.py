@@ -1,4 +1,4 @@
-"""Work on many things at a time, with a bounded number of them under way."""
+"""An ordered parallel map with a bounded number of pending items."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def map_in_parallel(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """Yield what `work` gives for each item, in their order; a few are under way at a time.
+    """Yield the result of `work` for each item, in order; threads run a few concurrently.
 
     Examples
     --------
@@ -37,5 +37,5 @@ def map_in_parallel(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         while pending:
             yield pending.popleft().result()
     finally:
-        # What has not begun does not begin when the consumer has seen enough, or Ctrl-C came.
+        # Cancel pending items if the consumer stops early, or after Ctrl-C.
         pool.shutdown(wait=False, cancel_futures=True)

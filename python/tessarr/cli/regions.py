@@ -72,7 +72,7 @@ def count_elements(region: tuple[slice, ...]) -> int:
 
 
 def get_chunk_region(meta: ArrayMeta, cell: Shape) -> tuple[slice, ...]:
-    """Return what the chunk of the grid at `cell`, be it a shard, has inside of the array."""
+    """Return the part of the array in the chunk (or shard) at `cell`."""
     triples = zip(meta.chunk_grid.cuts, cell, meta.shape, strict=True)
     return tuple(
         slice(cuts.start(index), min(cuts.start(index) + cuts.length(index), length))

@@ -1,4 +1,4 @@
-"""``tessarr tree PATH``: a hierarchy as a drawing."""
+"""``tessarr tree PATH``: a hierarchy drawn as a tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tessarr verify PATH``: whether everything that is stored can be read."""
+"""``tessarr verify PATH``: check that everything stored is readable."""
 
 from __future__ import annotations
 
