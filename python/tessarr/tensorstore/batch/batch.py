@@ -86,16 +86,16 @@ def _start_now(
 ) -> None:
     together = ReadGroup(waits=True)
     for some in (arrays, others):
-        found = []
+        result = []
         for future, begin in some:
             try:
                 source = begin(together, sharing)
             except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
                 source = failed(error)
-            found.append((future, source))
+            result.append((future, source))
         if some is arrays and (arrays or reads):
             start_reads({**reads, **together.take()}, sharing)
-        for future, source in found:
+        for future, source in result:
             future._forward(source)
 
 
@@ -175,15 +175,15 @@ class Batch:
         others, who are told what is `expected`. What `reads` arrays looks at that before others
         begin. That the batch was submitted is an error, but for what opens: that begins at once.
         """
-        made = _DeferredRead(begin, expected, reads=reads)
+        new = _DeferredRead(begin, expected, reads=reads)
         with self._lock:
             if not self._submitted:
-                self._waiting.append(made)
-                return made.future
+                self._waiting.append(new)
+                return new.future
         if not opens:
             raise submitted_error()
-        made.future.force()
-        return made.future
+        new.future.force()
+        return new.future
 
     def __enter__(self) -> Self:
         return self

@@ -90,10 +90,10 @@ def start_reads(reads: Reads, sharing: SharedReads | None = None) -> None:
     wanted = [future for future in reads if future._state == PENDING]
     if not wanted:
         return
-    found, places = [reads[future] for future in wanted], None
-    if sharing is not None and (sharing.expects or not _is_one_read(found)):
-        places = [sharing.of(array._store, place) for _, array, _, place in found]
-    reading = _engine.start_reads([one[0] for one in found], wanted, locations=places)
+    result, places = [reads[future] for future in wanted], None
+    if sharing is not None and (sharing.expects or not _is_one_read(result)):
+        places = [sharing.of(array._store, place) for _, array, _, place in result]
+    reading = _engine.start_reads([one[0] for one in result], wanted, locations=places)
     for future in wanted:
         future._begin, future._work = None, reading.help
 

@@ -75,31 +75,31 @@ class SharedReads:
 
     def of(self, store: Store, place: Store) -> tuple[Store, CoalescingStore] | None:
         """Return the store behind `store` that is this place, and what stands for it."""
-        found = self._found.get(id(store))
-        if found is None:  # it is kept, so that no other one gets its number
+        result = self._found.get(id(store))
+        if result is None:  # it is kept, so that no other one gets its number
             shared = self._shared(place)
             inside = None if shared is None else (_find_inner_store(store, place), shared)
-            found = self._found[id(store)] = store, inside
-        return found[1]
+            result = self._found[id(store)] = store, inside
+        return result[1]
 
     def through(self, store: Store, place: Store) -> Store:
         """Return a store that asks what stands for a place where `store` would ask that."""
-        found = self.of(store, place) if self._stores else None
-        return store if found is None else found[1].substitute(store, found[0])
+        result = self.of(store, place) if self._stores else None
+        return store if result is None else result[1].substitute(store, result[0])
 
 
 def _find_inner_store(store: Store, place: Store) -> Store:
     """Return the store that is this place of those that stand behind another one."""
     if type(place) is PooledCacheStore:
         place = place.base_store
-    found: Any = store
-    while not (found is place or found == place):
+    result: Any = store
+    while not (result is place or result == place):
         for name in ("asked", "below", "store"):
-            inner = getattr(found, name, None)
+            inner = getattr(result, name, None)
             if inner is not None:
                 break
         else:
             return place
-        found = inner
-    inside: Store = found
+        result = inner
+    inside: Store = result
     return inside

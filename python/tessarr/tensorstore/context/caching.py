@@ -95,8 +95,8 @@ class SharedCaches:
 
     def find(self, where: Any) -> Any:
         """Return the cached metadata of an open array, or None."""
-        found = self._known.get(where)
-        return None if found is None else found()
+        result = self._known.get(where)
+        return None if result is None else result()
 
     def add(self, where: Any, known: Any) -> None:
         """Add cached metadata, for as long as a handle is open."""
@@ -108,8 +108,8 @@ class SharedCaches:
 
 def caches_of(resource: Resource) -> SharedCaches:
     """Return the caches of a resource ``cache_pool``."""
-    found: SharedCaches = resource._made(SharedCaches)
-    return found
+    result: SharedCaches = resource._made(SharedCaches)
+    return result
 
 
 def pool_of(resource: Resource | None) -> CachePool | None:

@@ -41,10 +41,10 @@ class SharedChunkCache:
     def find(self, keys: Sequence[Any]) -> list[CachedChunk | None]:
         """Return cached chunks with generations and times; None for each cache miss."""
         with self._lock:
-            found = [*map(self._chunks.get, keys)]
-            for key in compress(keys, found):
+            result = [*map(self._chunks.get, keys)]
+            for key in compress(keys, result):
                 self._chunks.move_to_end(key)
-            return found
+            return result
 
     def put(self, key: Any, kept: CachedChunk) -> None:
         """Add a chunk, which nothing may modify any more."""
@@ -64,9 +64,9 @@ class SharedChunkCache:
             self._drop(key)
 
     def _drop(self, key: Any) -> None:
-        found = self._chunks.pop(key, None)
-        if found is not None:
-            self._bytes -= found[0].nbytes
+        result = self._chunks.pop(key, None)
+        if result is not None:
+            self._bytes -= result[0].nbytes
 
 
 class ChunkCache:

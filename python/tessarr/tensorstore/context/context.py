@@ -44,12 +44,12 @@ class Resource:
 
     @classmethod
     def _of(cls, kind: Kind, json: Any, key: str) -> Resource:
-        made = object.__new__(cls)
-        made._kind = kind
-        made._json = _DEFAULTS[kind.name] if json is None else json  # which is canonical
-        made._key = key  # "": it stands where it is used
-        made._value = None
-        return made
+        new = object.__new__(cls)
+        new._kind = kind
+        new._json = _DEFAULTS[kind.name] if json is None else json  # which is canonical
+        new._key = key  # "": it stands where it is used
+        new._value = None
+        return new
 
     def to_json(self, include_defaults: bool = False) -> Any:  # noqa: FBT002 (as TensorStore has it)
         """Return the JSON of the resource.
@@ -138,11 +138,11 @@ class ContextSpec:
         >>> ts.Context.Spec({"file_io_sync": True}).to_json()
         {'file_io_sync': True}
         """
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for key, value in sorted(self._items.items()):
             plain = value is None or isinstance(value, str) or not include_defaults
-            found[key] = copy_json(value) if plain else kind_of(key).full(value)
-        return found
+            members[key] = copy_json(value) if plain else kind_of(key).full(value)
+        return members
 
     def __repr__(self) -> str:
         return format_repr("Context.Spec", self.to_json())
@@ -311,12 +311,12 @@ class Context:
         return context._keep(key, value)
 
     def _keep(self, key: str, json: Any) -> Resource:
-        found = self._found.get(key)
-        if found is None:
-            found = self._found.setdefault(
+        result = self._found.get(key)
+        if result is None:
+            result = self._found.setdefault(
                 key, Resource._of(KINDS.get(key) or kind_of(key), json, key)
             )
-        return found
+        return result
 
     def _bound(self, kind: Kind, value: Any, key: str = "") -> Resource:
         """Return the resource that a reference or the JSON of one, whose name is `key`, means."""
@@ -330,31 +330,31 @@ class Context:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._alone:  # views of one array, in one pickle, have one again
             return Context, (), (True, {})
-        found = self._found.copy()  # what was had from it stays the same within a pickle
+        result = self._found.copy()  # what was had from it stays the same within a pickle
         given = () if self._spec is None else (self._spec, self._parent)
         new, arguments, *derived = reduce_object(self, Context, *given)
-        state = (False, found, *derived) if found or derived else None
+        state = (False, result, *derived) if result or derived else None
         return new, arguments, state
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        alone, found, *derived = state
+        alone, result, *derived = state
         for one in derived:
             restore_object(self, Context, one)
-        self._alone, self._found = alone, found
+        self._alone, self._found = alone, result
 
     @classmethod
     def _of(cls, json: Any, found: dict[str, Resource]) -> Context:
         """Return a context that has resources already, by the names in its JSON."""
-        made = cls(json)
-        made._found = found
-        return made
+        new = cls(json)
+        new._found = found
+        return new
 
 
 def new_context() -> Context:
     """Return a context that one open array has for itself."""
-    made = Context()
-    made._alone = True
-    return made
+    new = Context()
+    new._alone = True
+    return new
 
 
 ResourceLike: TypeAlias = "str | Resource | Any"

@@ -67,8 +67,8 @@ class Naming:
             return self._within
         if not self._seen or not all(one.bound for one in self._seen):
             return None
-        found = {name: self._uses[number][0] for number, name in self._names().items()}
-        return Context._of(self.context(), found if own is None else own(found))
+        result = {name: self._uses[number][0] for number, name in self._names().items()}
+        return Context._of(self.context(), result if own is None else own(result))
 
     def collect_resources(self, references: References) -> None:
         """Take resources that are used: all are seen before the first is named."""
@@ -79,12 +79,12 @@ class Naming:
         if self._named is None:
             self._uses = {}
             for one in self._seen:
-                found = [value for value in one.values.values() if isinstance(value, Resource)]
-                for value in found:
+                result = [value for value in one.values.values() if isinstance(value, Resource)]
+                for value in result:
                     _, uses = self._uses.get(id(value), (value, 0))
                     self._uses[id(value)] = (value, uses + 1)
                 self._in_context.update(
-                    id(value) for value in found if one.in_context or not value._kind.plain
+                    id(value) for value in result if one.in_context or not value._kind.plain
                 )
             self._named = self._found()
         return self._named
@@ -109,10 +109,10 @@ class Naming:
     def context(self, *, include_defaults: bool = False) -> dict[str, Any]:
         """Return the JSON of the context that defines the names."""
         names = self._names()
-        made = {
+        new = {
             name: self._uses[number][0].to_json(include_defaults) for number, name in names.items()
         }
-        return dict(sorted(made.items()))
+        return dict(sorted(new.items()))
 
     def reference_json(
         self, resource: Resource, *, include_defaults: bool = False, in_context: bool = False
@@ -253,14 +253,14 @@ class References:
         if self.context is not None:
             return self
         if others is not None and others._values:
-            found = {name: others._values[name] for name in self.kinds if name in others._values}
-            return self._with({**self._values, **found}).bind(context)
+            result = {name: others._values[name] for name in self.kinds if name in others._values}
+            return self._with({**self._values, **result}).bind(context)
         if self._values or context._refers:
             return self._with(self._bound(context))
-        made: References = _new(References)
-        made.kinds, made.optional, made._values = self.kinds, self.optional, self._values
-        made._found, made.context, made.in_context = None, context, self.in_context
-        return made
+        new: References = _new(References)
+        new.kinds, new.optional, new._values = self.kinds, self.optional, self._values
+        new._found, new.context, new.in_context = None, context, self.in_context
+        return new
 
     def _bound(self, context: Context) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -294,11 +294,11 @@ class References:
         values: dict[str, Any] = {}
         for member, value in self.values.items():
             if isinstance(value, Resource):
-                found = naming.reference_json(value, in_context=self.in_context)
+                result = naming.reference_json(value, in_context=self.in_context)
             else:
-                found = value
-            if found != self.kinds[member] or member in self.optional:
-                values[member] = found
+                result = value
+            if result != self.kinds[member] or member in self.optional:
+                values[member] = result
         return self._with(values)
 
     def collect_resources(self, naming: Naming) -> None:
@@ -311,16 +311,16 @@ class References:
         if self.context is not None:
             name = self.kinds[member]
             return self.context._found.get(name) or self.context._resolve(name, ())
-        found = self._values[member]
-        if not isinstance(found, Resource):
+        result = self._values[member]
+        if not isinstance(result, Resource):
             raise TypeError(f"{member} is not bound to a context")
-        return found
+        return result
 
     def json(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
         """Return the members of the JSON."""
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         if naming.omits_resources:
-            return found
+            return members
         all_names = include_defaults and not self.in_context
         for member, kind in self.kinds.items():
             value = self.values.get(member)
@@ -330,13 +330,13 @@ class References:
                 )
                 kept = naming.brief and member in self.optional  # absent it would mean nothing
                 if all_names or kept or name != kind:
-                    found[member] = name
+                    members[member] = name
             elif value is not None and (all_names or value != kind):
                 whole = include_defaults and not isinstance(value, str)
-                found[member] = KINDS[kind].full(value) if whole else copy_json(value)
+                members[member] = KINDS[kind].full(value) if whole else copy_json(value)
             elif all_names and member not in self.optional:
-                found[member] = kind
-        return found
+                members[member] = kind
+        return members
 
     def has_same_resources(self, other: References) -> bool:
         """Return whether both mean the same: bound ones the same resources."""

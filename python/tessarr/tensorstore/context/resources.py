@@ -62,12 +62,12 @@ class Kind:
         ArgumentError
             If it says something else than resources of this kind can.
         """
-        found = self.defaults if value is None else self.read(value)
-        if not isinstance(found, dict):
-            return found
+        result = self.defaults if value is None else self.read(value)
+        if not isinstance(result, dict):
+            return result
         return {
             name: item
-            for name, item in sorted(found.items())
+            for name, item in sorted(result.items())
             if name not in self.hidden or self.hidden[name] != item
         }
 

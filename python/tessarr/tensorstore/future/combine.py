@@ -19,17 +19,17 @@ def convert_result(source: Future[Any], convert: Callable[[Any], U]) -> Future[U
     """Return the future of the converted result of another future."""
     if source._state == DONE:
         return spawn(convert, source._value, here=True)
-    made: Future[U] = Future._pending()
-    made._begin, made._work = lambda _: source.force(), source._help
+    future: Future[U] = Future._pending()
+    future._begin, future._work = lambda _: source.force(), source._help
 
     def ended(done: Future[Any]) -> None:
         if done.cancelled():
-            made.cancel()
+            future.cancel()
         else:
-            made._run_retried(lambda: convert(done.result()))
+            future._run_retried(lambda: convert(done.result()))
 
     source.add_done_callback(RetriedCallback(ended))
-    return made
+    return future
 
 
 def join_futures(
@@ -55,7 +55,7 @@ def join_futures(
     waiting = [source for source in sources if not source.done()]
     if not waiting:
         return spawn(finish, here=True)
-    made: Future[U] = Future._pending()
+    future: Future[U] = Future._pending()
     lock = allocate_lock()
     left = {id(source) for source in waiting}
 
@@ -65,16 +65,16 @@ def join_futures(
                 left.discard(id(source))
                 return
         # Only the last one comes here, and comes again where a signal has interrupted it.
-        made._run_retried(finish)
+        future._run_retried(finish)
 
     def help_all() -> None:
         for source in waiting:
             source._help()
 
-    made._begin, made._work = force_all, help_all
+    future._begin, future._work = force_all, help_all
     for source in waiting:
         source.add_done_callback(RetriedCallback(ended))
-    return made
+    return future
 
 
 def chain_future(source: Future[Any], begin: Callable[[Any], Future[U]]) -> Future[U]:
@@ -84,16 +84,16 @@ def chain_future(source: Future[Any], begin: Callable[[Any], Future[U]]) -> Futu
             return begin(source.result())
         except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
-    made: Future[U] = Future._pending()
+    future: Future[U] = Future._pending()
 
     def start_next(done: Future[Any]) -> None:
         following = chain_future(done, begin)
-        following.add_done_callback(RetriedCallback(made._copy_outcome))
+        following.add_done_callback(RetriedCallback(future._copy_outcome))
         following.force()
 
     source.add_done_callback(RetriedCallback(start_next))
     source.force()
-    return made
+    return future
 
 
 def run_after(sources: Sequence[Future[Any] | None], begin: Callable[[], Future[U]]) -> Future[U]:
@@ -108,10 +108,10 @@ def run_after(sources: Sequence[Future[Any] | None], begin: Callable[[], Future[
             return begin()
         except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
-    made: Future[U] = Future._pending()
+    future: Future[U] = Future._pending()
     ended = join_futures(waiting, lambda: None)
-    ended.add_done_callback(RetriedCallback(lambda _: made._forward(spawn_future(begin))))
-    return made
+    ended.add_done_callback(RetriedCallback(lambda _: future._forward(spawn_future(begin))))
+    return future
 
 
 def join_writes(parts: Sequence[WriteFutures]) -> WriteFutures:

@@ -105,12 +105,12 @@ class _Pool:
         most = min(_MAX_THREADS + self._waiting, _MAX_THREADS_WITH_WAITING)
         if self._due <= len(self._threads) or len(self._threads) >= most:
             return
-        made = Thread(target=self._run, name="tessarr", daemon=True)
+        new = Thread(target=self._run, name="tessarr", daemon=True)
         try:
-            made.start()
+            new.start()
         except RuntimeError:  # there are no more threads, or Python ends
             return
-        self._threads.append(made)
+        self._threads.append(new)
         if self._ends:
             self._tasks.put(None)  # as for those that were there
 

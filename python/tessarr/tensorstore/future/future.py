@@ -84,9 +84,9 @@ class Future(Generic[T]):
             return future
         if not iscoroutine(future):
             return finished(future)
-        made: Future[Any] = cls._pending()
-        _run(future, loop, made)
-        return made
+        result: Future[Any] = cls._pending()
+        _run(future, loop, result)
+        return result
 
     @classmethod
     def _pending(cls) -> Future[T]:
@@ -95,11 +95,11 @@ class Future(Generic[T]):
         When somebody wants it, `_begin` is called with it; when a thread waits for it, `_work`,
         which may do the work in that thread.
         """
-        made: Future[T] = object.__new__(cls)
-        made._lock = allocate_lock()
-        made._state = PENDING
-        made._value = made._begin = made._work = made._callbacks = None
-        return made
+        future: Future[T] = object.__new__(cls)
+        future._lock = allocate_lock()
+        future._state = PENDING
+        future._value = future._begin = future._work = future._callbacks = None
+        return future
 
     # The producer's side
 
@@ -488,17 +488,17 @@ FutureLike: TypeAlias = Future[T] | Awaitable[T] | T
 
 def finished(value: T) -> Future[T]:
     """Return a future that has a result."""
-    made: Future[T] = _new(Future)  # with only these members, as it never changes
-    made._state = DONE
-    made._value = value
-    return made
+    future: Future[T] = _new(Future)  # with only these members, as it never changes
+    future._state = DONE
+    future._value = value
+    return future
 
 
 def failed(error: BaseException) -> Future[Any]:
     """Return a future whose end is an error."""
-    made: Future[Any] = finished(add_status_code(error))
-    made._state = FAILED
-    return made
+    future: Future[Any] = finished(add_status_code(error))
+    future._state = FAILED
+    return future
 
 
 NOTHING: Final = finished(None)

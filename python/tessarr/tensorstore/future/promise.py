@@ -93,6 +93,6 @@ class Promise(Generic[T]):
 
 
 def _promise(future: Future[T]) -> Promise[T]:
-    made: Promise[T] = object.__new__(Promise)
-    made._future = future
-    return made
+    new: Promise[T] = object.__new__(Promise)
+    new._future = future
+    return new

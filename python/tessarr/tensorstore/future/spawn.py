@@ -38,10 +38,10 @@ def spawn(
         except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
         return finished(value)
-    made: Future[T] = Future._pending()
+    future: Future[T] = Future._pending()
     begin = submit_uninterrupted if whole else submit
-    made._work = begin(partial(_do, made, work, *arguments))
-    return made
+    future._work = begin(partial(_do, future, work, *arguments))
+    return future
 
 
 def _do(into: Future[T], work: Callable[..., T], *arguments: Any) -> None:
@@ -51,17 +51,17 @@ def _do(into: Future[T], work: Callable[..., T], *arguments: Any) -> None:
 
 def spawn_future(work: Callable[[], Future[T]]) -> Future[T]:
     """Run `work` in a thread of the pool and return the future that it returns."""
-    made: Future[T] = Future._pending()
+    future: Future[T] = Future._pending()
 
     def begin() -> None:
-        if made._state != PENDING:  # cancelled before it began
+        if future._state != PENDING:  # cancelled before it began
             return
         try:
             source = work()
         except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
-            made._fail(error)
+            future._fail(error)
         else:
-            made._forward(source)
+            future._forward(source)
 
-    made._work = submit(begin)
-    return made
+    future._work = submit(begin)
+    return future

@@ -45,20 +45,20 @@ def add_status_code(error: BaseException) -> BaseException:
 def _copy_error(error: E, message: str) -> E:
     """Return a copy of an error with another message."""
     try:
-        made = type(error).__new__(type(error), message)  # not the constructor: it may take others
+        new = type(error).__new__(type(error), message)  # not the constructor: it may take others
     except Exception:  # noqa: BLE001 (a class of the user's, whose error is told as it is)
         return error
-    made.__dict__.update(error.__dict__)
-    made.message, made.args = message, (message,)
+    new.__dict__.update(error.__dict__)
+    new.message, new.args = message, (message,)
     for name in ("errno", "filename"):  # members of OSError, which `__dict__` lacks
         value = getattr(error, name, None)
         if value is not None:
-            setattr(made, name, value)
-    if "__notes__" in made.__dict__:
-        made.__notes__ = [*error.__notes__]
-    made.__cause__, made.__context__ = error.__cause__, error.__context__
-    made.__suppress_context__ = error.__suppress_context__
-    return made.with_traceback(error.__traceback__)
+            setattr(new, name, value)
+    if "__notes__" in new.__dict__:
+        new.__notes__ = [*error.__notes__]
+    new.__cause__, new.__context__ = error.__cause__, error.__context__
+    new.__suppress_context__ = error.__suppress_context__
+    return new.with_traceback(error.__traceback__)
 
 
 def _code(error: TessarrError) -> str | None:
@@ -72,12 +72,12 @@ def _code(error: TessarrError) -> str | None:
         if error.key is None:
             return None
         return "DATA_LOSS" if _is_invalid_json(error) else "FAILED_PRECONDITION"
-    found = _CODES_BY_KIND.get(error.kind)
+    result = _CODES_BY_KIND.get(error.kind)
     if isinstance(error, DataError):
         return "DATA_LOSS" if _is_data_loss(error) else "FAILED_PRECONDITION"
-    if found is None and isinstance(error, StoreError):
+    if result is None and isinstance(error, StoreError):
         return "FAILED_PRECONDITION"
-    return found
+    return result
 
 
 def _is_invalid_json(error: MetadataError | UnsupportedError) -> bool:

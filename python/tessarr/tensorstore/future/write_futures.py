@@ -33,10 +33,10 @@ class WriteFutures:
 
     @staticmethod
     def _of(copy: Future[None], commit: Future[None]) -> WriteFutures:
-        made: WriteFutures = object.__new__(WriteFutures)
-        made._copy = copy
-        made._commit = commit
-        return made
+        future: WriteFutures = object.__new__(WriteFutures)
+        future._copy = copy
+        future._commit = commit
+        return future
 
     @property
     def copy(self) -> Future[None]:

@@ -94,14 +94,14 @@ def read_members(value: Any, known: Mapping[str, Callable[[Any], Any]]) -> dict[
     extra = sorted(as_json(name) for name in value if name not in known)
     if extra:
         raise ArgumentError(f"Object includes extra members: {truncate(', '.join(extra))}")
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, read in known.items():
         if name in value:
             try:
-                found[name] = read(value[name])
+                members[name] = read(value[name])
             except ArgumentError as error:
                 raise member_error(name, error) from None
-    return found
+    return members
 
 
 def integer(low: int, what: str, high: int = 2**64 - 1) -> Callable[[Any], int]:

@@ -165,14 +165,14 @@ def integer(low: int, high: int = _MOST) -> Callable[[Any, str], int]:
 
     def read(value: Any, what: str) -> int:
         try:
-            found = as_integer(value)
+            result = as_integer(value)
         except (TypeError, AttributeError, ValueError, OverflowError):
-            found = low - 1
-        if not low <= found <= high:
+            result = low - 1
+        if not low <= result <= high:
             raise error_class(value)(
                 f"{what}: {safe_repr(value)} is not an integer from {low} to {high}"
             )
-        return found
+        return result
 
     return read
 
@@ -221,10 +221,12 @@ def lengths(low: int) -> Callable[[Any, str], tuple[int, ...]]:
     """Return what reads a list of integers of at least `low`."""
 
     def read(value: Any, what: str) -> tuple[int, ...]:
-        one, found = integer(low), read_items(value, what)
-        if len(found) > MAX_RANK:
-            raise ArgumentError(f"{what}: {len(found)} dimensions, at most {MAX_RANK} are possible")
-        return tuple(one(item, f"{what}/{k}") for k, item in enumerate(found))
+        one, result = integer(low), read_items(value, what)
+        if len(result) > MAX_RANK:
+            raise ArgumentError(
+                f"{what}: {len(result)} dimensions, at most {MAX_RANK} are possible"
+            )
+        return tuple(one(item, f"{what}/{k}") for k, item in enumerate(result))
 
     return read
 
@@ -270,9 +272,9 @@ def normalize_json(value: Any, what: str, depth: int = 0) -> Any:
         return {name: normalize_json(item, what, depth + 1) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [normalize_json(item, what, depth + 1) for item in value]
-    found = to_plain_json(value)
-    if found is value:
-        found = convert_to_json(value)
-        if found is None:
+    result = to_plain_json(value)
+    if result is value:
+        result = convert_to_json(value)
+        if result is None:
             raise NotJSONError(f"{what}: {safe_repr(value)} is not JSON")
-    return normalize_json(found, what, depth + 1)
+    return normalize_json(result, what, depth + 1)

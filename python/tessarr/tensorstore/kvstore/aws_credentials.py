@@ -43,9 +43,9 @@ def session(json: dict[str, Any], host: str | None = None) -> Any:
         def __repr__(self) -> str:
             return f"Session({json!r}, {host!r})"
 
-    made = Session(profile=json.get("profile"))
+    new = Session(profile=json.get("profile"))
     if host:
-        made.register("request-created.s3", partial(_address, host))
+        new.register("request-created.s3", partial(_address, host))
     for option, name in (
         ("credentials_file", "filename"),
         ("credentials_file", "credentials_file"),
@@ -53,13 +53,13 @@ def session(json: dict[str, Any], host: str | None = None) -> Any:
         ("ec2_metadata_service_endpoint", "metadata_endpoint"),
     ):
         if name in json:
-            made.set_config_variable(option, json[name])
-    provider = _provider(made, json)
+            new.set_config_variable(option, json[name])
+    provider = _provider(new, json)
     if provider is not None:
         from aiobotocore.credentials import AioCredentialResolver
 
-        made.register_component("credential_provider", AioCredentialResolver([provider]))
-    return made
+        new.register_component("credential_provider", AioCredentialResolver([provider]))
+    return new
 
 
 def _address(host: str, request: Any, **_: Any) -> None:

@@ -45,5 +45,5 @@ def find_credentials() -> Any:
         def __repr__(self) -> str:
             return "find_credentials"
 
-    made: Any = Sought
-    return made()
+    new: Any = Sought
+    return new()

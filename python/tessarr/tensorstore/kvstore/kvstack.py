@@ -74,12 +74,12 @@ class Keys(NamedTuple):
     def json(self) -> dict[str, Any]:
         """Return what says the same in the fewest members."""
         low, high = self.low, self.high
-        found = {"inclusive_min": low, "exclusive_max": high}
+        result = {"inclusive_min": low, "exclusive_max": high}
         if high == low + "\0":
-            found = {"exact": low}
+            result = {"exact": low}
         elif high == _after(low):
-            found = {"prefix": low}
-        told: dict[str, Any] = {k: v for k, v in found.items() if v or k == "exact"}
+            result = {"prefix": low}
+        told: dict[str, Any] = {k: v for k, v in result.items() if v or k == "exact"}
         return (
             told
             if self.strip == len(self.shared.encode())
@@ -95,8 +95,8 @@ class Keys(NamedTuple):
             high = low + "\0"
         elif "prefix" in json:
             high = _after(low)
-        made = cls(low, high, 0)
-        return made._replace(strip=json.get("strip_prefix", len(made.shared.encode())))
+        new = cls(low, high, 0)
+        return new._replace(strip=json.get("strip_prefix", len(new.shared.encode())))
 
 
 def _after(prefix: str) -> str:
@@ -169,7 +169,7 @@ class _StackedStore:
         return layer.place.store.replace(layer.key(key), data, expected)
 
     def list(self, prefix: str) -> builtins.list[str]:
-        found: list[str] = []
+        items: list[str] = []
         for place, strip in dict.fromkeys((one.place, one.strip) for one in self._layers):
             begin = place.key("")
             folder = begin[: begin.rfind("/") + 1]
@@ -180,8 +180,8 @@ class _StackedStore:
                 layer = self._layer(own)
                 here = layer is not None and (layer.place, layer.strip) == (place, strip)
                 if here and own.startswith(prefix):
-                    found.append(own)
-        return found
+                    items.append(own)
+        return items
 
 
 # JSON
@@ -222,7 +222,7 @@ def _base_of(layer: Any) -> Any:
 
 def _range_of(json: dict[str, Any]) -> dict[str, Any]:
     """Return what a layer says of its keys, checked."""
-    found = read_members(
+    result = read_members(
         json,
         {
             "prefix": text,
@@ -232,12 +232,12 @@ def _range_of(json: dict[str, Any]) -> dict[str, Any]:
             "strip_prefix": integer(0, "64-bit unsigned integer"),
         },
     )
-    if sum(name in found for name in _RANGES) > 1 or (
-        "exclusive_max" in found and ("prefix" in found or "exact" in found)
+    if sum(name in result for name in _RANGES) > 1 or (
+        "exclusive_max" in result and ("prefix" in result or "exact" in result)
     ):
         listed = ", ".join(f'"{name}"' for name in _RANGES)
         raise ArgumentError(f"At most one of {listed} members is allowed")
-    keys = Keys.of(found)
+    keys = Keys.of(result)
     if keys.high and keys.low > keys.high:
         raise ArgumentError("Invalid inclusive_min/exclusive_max in range")
     shared = keys.shared

@@ -154,14 +154,14 @@ class KvStore(KvStoreBase):
         """
         check_class(transaction, Transaction, "transaction")
         if isinstance(spec, KvStore):
-            made = spec.copy()
+            new = spec.copy()
             if transaction is not None:
-                made.transaction = transaction
-            return Future(made)
-        found = Spec._of(spec)
-        own = found._bound(check_class(context, Context, "context") or Context())
+                new.transaction = transaction
+            return Future(new)
+        result = Spec._of(spec)
+        own = result._bound(check_class(context, Context, "context") or Context())
         try:
-            return finished(KvStore(own, own._open(), found._path, transaction))
+            return finished(KvStore(own, own._open(), result._path, transaction))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
 
@@ -232,9 +232,9 @@ class KvStore(KvStoreBase):
         return self._full_spec().url
 
     def _full_spec(self) -> Spec:
-        made = self._spec._settled().copy()
-        made._path = self._path
-        return made
+        new = self._spec._settled().copy()
+        new._path = self._path
+        return new
 
     def spec(
         self, *, retain_context: bool | None = None, unbind_context: bool | None = None
@@ -332,10 +332,10 @@ class KvStore(KvStoreBase):
             store = self._store(full)
             if most == inf or (collecting is None and most):
                 limit = None if most == inf else int(most)
-                found = self._found(store, full, known, span, limit)
-                if isinstance(found, ReadResult):
-                    return finished(found)
-                return run_in_transaction(self._transaction, partial(spawn, found.read))
+                result = self._found(store, full, known, span, limit)
+                if isinstance(result, ReadResult):
+                    return finished(result)
+                return run_in_transaction(self._transaction, partial(spawn, result.read))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
         if collecting is None:
@@ -358,8 +358,8 @@ class KvStore(KvStoreBase):
         store = self._store(full)
         if sharing is not None:
             store = sharing.through(store, place)
-        found: ReadResult = store.read_versioned(full, known, None)
-        return found
+        result: ReadResult = store.read_versioned(full, known, None)
+        return result
 
     def _found(self, store: Any, *wish: Any) -> Any:
         """Return what a key has in a store, or what reads it later."""
@@ -436,8 +436,8 @@ class KvStore(KvStoreBase):
             raise self._unsupported("written")
         assert self._transaction is not None
         staging, store = self._transaction._staging, self._location.store
-        made: TimestampedStorageGeneration = staging.write(store, key, data, known)
-        return made
+        new: TimestampedStorageGeneration = staging.write(store, key, data, known)
+        return new
 
     def _start_delete_range(self, chosen: _Ends) -> Future[None]:
         """Begin to remove the keys in a range."""
@@ -490,9 +490,9 @@ class KvStore(KvStoreBase):
     def _copy_to(self, target: KvStore, chosen: _Ends) -> None:
         source, begin, *_ = self._range(chosen)
         for key in map(bytes.decode, self._list_range(chosen, 0)):
-            found = self._found(source, begin + key)
-            if found.state == "value":
-                target[key] = found.value
+            result = self._found(source, begin + key)
+            if result.state == "value":
+                target[key] = result.value
 
     def _change(self, key: str, change: Change) -> None:
         """Replace a value by what a function makes of the one that is there."""
@@ -528,7 +528,7 @@ def _span_of(chosen: Any) -> tuple[int, int | None]:
 
 def _offset(value: Any) -> int:
     """Return the number of a byte that is stated."""
-    found = index(value)
-    if not MIN_INT64 <= found <= MAX_INT64:
-        raise TooLargeError(f"byte_range: {safe_repr(found)} is beyond 64 bits")
-    return found
+    result = index(value)
+    if not MIN_INT64 <= result <= MAX_INT64:
+        raise TooLargeError(f"byte_range: {safe_repr(result)} is beyond 64 bits")
+    return result

@@ -95,12 +95,12 @@ class Driver:
         for name in self.needs:
             if name not in json:
                 raise missing_member(name, "string")
-        found = {
+        result = {
             name: value
             for name, value in read_members(json, self.members).items()
             if name not in self.defaults or self.defaults[name] != value
         }
-        return (found, self.path(path)) if self.check is None else self.check(found, path)
+        return (result, self.path(path)) if self.check is None else self.check(result, path)
 
 
 def missing_member(name: str, what: str) -> ArgumentError:

@@ -78,13 +78,13 @@ class Spec:
         members = dict(json)
         driver = _driver(members)
         path = text(members.pop("path", ""), "path")
-        made = object.__new__(cls)
-        made._driver = driver
-        made._context = _context(members)
-        made._bases = _bases(driver, members)
-        made._references = References.parse(driver.kinds, members, driver.optional)
-        made._given, made._path = driver.parse(members, path)
-        return made
+        new = object.__new__(cls)
+        new._driver = driver
+        new._context = _context(members)
+        new._bases = _bases(driver, members)
+        new._references = References.parse(driver.kinds, members, driver.optional)
+        new._given, new._path = driver.parse(members, path)
+        return new
 
     def _with(
         self,
@@ -92,10 +92,10 @@ class Spec:
         bases: tuple[Spec, ...],
         context: dict[str, Any] | None = None,
     ) -> Spec:
-        made: Spec = _new(Spec)
-        made._driver, made._given, made._path = self._driver, self._given, self._path
-        made._references, made._bases, made._context = references, bases, context
-        return made
+        new: Spec = _new(Spec)
+        new._driver, new._given, new._path = self._driver, self._given, self._path
+        new._references, new._bases, new._context = references, bases, context
+        return new
 
     # JSON
 
@@ -119,14 +119,14 @@ class Spec:
 
     def _whole(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
         """Return the JSON with the context that names the resources."""
-        found = self._json(naming, include_defaults=include_defaults)
+        result = self._json(naming, include_defaults=include_defaults)
         context = {
-            **found.pop("context", {}),
+            **result.pop("context", {}),
             **naming.context(include_defaults=include_defaults),
         }
         if context or include_defaults:
-            found["context"] = context
-        return dict(sorted(found.items()))
+            result["context"] = context
+        return dict(sorted(result.items()))
 
     def _see(self, naming: Naming) -> None:
         """Tell which resources are used, before the first is named."""
@@ -136,19 +136,19 @@ class Spec:
 
     def _json(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
         """Return the JSON as part of a document whose context `naming` knows."""
-        found: dict[str, Any] = {"driver": self._driver.name}
+        result: dict[str, Any] = {"driver": self._driver.name}
         if self._path or include_defaults:
-            found["path"] = self._path
+            result["path"] = self._path
         members = {**self._driver.defaults, **self._given} if include_defaults else self._given
         # Who is told may change the lists.
-        found.update((name, one[:] if type(one) is list else one) for name, one in members.items())
+        result.update((name, one[:] if type(one) is list else one) for name, one in members.items())
         if self._driver.based is not None:
             bases = [base._json(naming, include_defaults=include_defaults) for base in self._bases]
-            self._driver.based.give(found, bases)
-        found.update(self._references.json(naming, include_defaults=include_defaults))
+            self._driver.based.give(result, bases)
+        result.update(self._references.json(naming, include_defaults=include_defaults))
         if self._context or include_defaults:
-            found["context"] = Context.Spec(self._context or {}).to_json(include_defaults)
-        return dict(sorted(found.items()))
+            result["context"] = Context.Spec(self._context or {}).to_json(include_defaults)
+        return dict(sorted(result.items()))
 
     @property
     def url(self) -> str:
@@ -181,8 +181,8 @@ class Spec:
 
     def __setstate__(self, context: Context) -> None:
         """Take the resources of a context, beside which the JSON was pickled."""
-        made = self._bound(context)
-        self._references, self._bases, self._context = made._references, made._bases, made._context
+        new = self._bound(context)
+        self._references, self._bases, self._context = new._references, new._bases, new._context
 
     # Members
 
@@ -233,14 +233,14 @@ class Spec:
         return self.copy()
 
     def __add__(self, suffix: str | bytes) -> Spec:
-        made = self.copy()
-        made.path = self._path + as_text(suffix)
-        return made
+        new = self.copy()
+        new.path = self._path + as_text(suffix)
+        return new
 
     def __truediv__(self, component: str | bytes) -> Spec:
-        made = self.copy()
-        made.path = join_path(self._path, as_text(component))
-        return made
+        new = self.copy()
+        new.path = join_path(self._path, as_text(component))
+        return new
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Spec):
@@ -327,9 +327,9 @@ class Spec:
         if based is None or based.settle is None:
             return self
         given, bases = based.settle(self._given, tuple(base._settled() for base in self._bases))
-        made = self._with(self._references, bases, self._context)
-        made._given = given
-        return made
+        new = self._with(self._references, bases, self._context)
+        new._given = given
+        return new
 
     def _open(self) -> StoreLocation:
         """Return the place of keys; the resources have to be bound."""
@@ -361,10 +361,10 @@ def _context(json: dict[str, Any]) -> dict[str, Any] | None:
     value = json.pop("context", None)
     if value is None:
         return None
-    found: dict[str, Any] = (
+    result: dict[str, Any] = (
         value if isinstance(value, Context.Spec) else Context.Spec(value)
     ).to_json()
-    return found or None
+    return result or None
 
 
 def _bases(driver: Driver, json: dict[str, Any]) -> tuple[Spec, ...]:

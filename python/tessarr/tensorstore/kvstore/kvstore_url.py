@@ -34,12 +34,12 @@ def parse_url(url: str) -> dict[str, Any]:
     >>> parse_url("file:///a%20b.zip|zip:x")
     {'driver': 'zip', 'base': {'driver': 'file', 'path': '/a b.zip'}, 'path': 'x'}
     """
-    found, rest = split_pipeline(url)
+    result, rest = split_pipeline(url)
     if rest:
         scheme = rest[0].partition(":")[0]
         what = f"unsupported URL scheme {as_json(scheme)} in {as_json(rest[0])}"
         raise _url_error(url, f"{what}: it is no store of keys")
-    return found
+    return result
 
 
 def split_pipeline(url: str) -> tuple[dict[str, Any], list[str]]:
@@ -67,13 +67,13 @@ def split_pipeline(url: str) -> tuple[dict[str, Any], list[str]]:
         )
     part = first
     try:
-        found = _FIRST[scheme](first)
+        result = _FIRST[scheme](first)
         while rest and rest[0].partition(":")[0] in _FURTHER:
             part = rest.pop(0)
-            found = _further(part, found)
+            result = _further(part, result)
     except ArgumentError as error:
         raise _url_error(url, f"Invalid kvstore URL component {as_json(part)}: {error}") from None
-    return found, rest
+    return result, rest
 
 
 def decode_part(part: str) -> str:
@@ -91,8 +91,8 @@ def decode_part(part: str) -> str:
     """
     rest, _, fragment = part.partition("#")
     rest, _, query = rest.partition("?")
-    for found, name in ((query, "Query string"), (fragment, "Fragment identifier")):
-        if found:
+    for result, name in ((query, "Query string"), (fragment, "Fragment identifier")):
+        if result:
             raise ArgumentError(f"{name} not supported")
     return rest.partition(":")[2]
 

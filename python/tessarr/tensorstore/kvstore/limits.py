@@ -50,8 +50,8 @@ def limit_concurrency(store: Store, resource: Resource) -> Store:
     elif resource._kind.name == "file_io_concurrency":
         return store
     else:
-        made = Limits(concurrency=_shared_limit(resource))
-        limits = _shared.setdefault(resource._kind.name, made)
+        new = Limits(concurrency=_shared_limit(resource))
+        limits = _shared.setdefault(resource._kind.name, new)
     return LimitedStore(store, limits)
 
 

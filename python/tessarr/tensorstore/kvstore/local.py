@@ -32,10 +32,10 @@ def is_fast_to_write(store: Store) -> bool:
 
 def waits_for_disk(store: Store) -> bool:
     """Return whether changes wait until the disk has them: several take as long as one then."""
-    found: Any = store
-    while found is not None and not isinstance(found, LocalStore):
-        found = getattr(found, "store", None)  # of one that stands before another
-    return found is not None and found.durable
+    result: Any = store
+    while result is not None and not isinstance(result, LocalStore):
+        result = getattr(result, "store", None)  # of one that stands before another
+    return result is not None and result.durable
 
 
 # Files

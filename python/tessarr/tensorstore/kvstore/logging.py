@@ -49,9 +49,9 @@ def experimental_update_verbose_logging(
     if overwrite:
         _levels.clear()
     for part in str(flags).split(","):
-        found = _ONE.fullmatch(part.strip())
-        if found is not None:
-            _levels[found[1]] = int(found[2] or 0)
+        result = _ONE.fullmatch(part.strip())
+        if result is not None:
+            _levels[result[1]] = int(result[2] or 0)
 
 
 def parse_tensorstore_flags(argv: Sequence[str]) -> None:
@@ -91,8 +91,8 @@ def _wrap_logging(store: Any, kind: str) -> Store:
 
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter(f"{kind}: %(message)s"))
-    made: Store = LoggingStore(store, log_level="INFO", log_handler=handler)
-    return made
+    new: Store = LoggingStore(store, log_level="INFO", log_handler=handler)
+    return new
 
 
 experimental_update_verbose_logging(os.environ.get("TENSORSTORE_VERBOSE_LOGGING", ""))

@@ -229,8 +229,8 @@ def _open_http(resources: References, given: Mapping[str, Any], *_: Any) -> Stor
         pairs = (line.partition(":") for line in given["headers"])
         headers = [(name.strip(), value.strip()) for name, _, value in pairs]
         options["client_kwargs"] = {"headers": headers}
-    found = _open_remote(resources, "http", url, options, read_only=True)
-    return StoreLocation(found.store, strip_slash=True, read_only=True)
+    result = _open_remote(resources, "http", url, options, read_only=True)
+    return StoreLocation(result.store, strip_slash=True, read_only=True)
 
 
 def _http_url(given: Mapping[str, Any], path: str) -> str:

@@ -105,9 +105,9 @@ class KeyRange:
         >>> chosen.copy() == chosen, chosen.copy() is chosen
         (True, False)
         """
-        made = object.__new__(type(self))
-        made._min, made._max = self._min, self._max
-        return made
+        new = object.__new__(type(self))
+        new._min, new._max = self._min, self._max
+        return new
 
     def __copy__(self) -> Self:
         return copy_attributes(self.copy(), self)

@@ -64,8 +64,8 @@ def unified_chunks(layout: LayoutConstraints, *, read_first: bool = True) -> Chu
         If constraints on read and on write chunks contradict each other.
     """
     write, read, _ = layout.grids
-    found = read.merged(write, "write_chunk") if read_first else write.merged(read, "read_chunk")
-    return found, None
+    result = read.merged(write, "write_chunk") if read_first else write.merged(read, "read_chunk")
+    return result, None
 
 
 def choose_chunk_shapes(asked: ChunkConstraints, extent: View, rank: int) -> tuple[Shape, Shape]:

@@ -121,13 +121,13 @@ class GridConstraints(NamedTuple):
 
     def hard(self) -> GridConstraints:
         """Return the hard constraints alone."""
-        made = self.each(hard_only_row, hard_only_row)
-        return GridConstraints(made.lengths, made.ratios, hard_only(self.elements))
+        new = self.each(hard_only_row, hard_only_row)
+        return GridConstraints(new.lengths, new.ratios, hard_only(self.elements))
 
     def soft(self) -> GridConstraints:
         """Return all as soft constraints."""
-        made = self.each(soften_row, soften_row)
-        return GridConstraints(made.lengths, made.ratios, soften(self.elements))
+        new = self.each(soften_row, soften_row)
+        return GridConstraints(new.lengths, new.ratios, soften(self.elements))
 
     def key(self) -> tuple[Row, Row, Constraint | None]:
         """Return what is the same of constraints that are."""
@@ -232,10 +232,10 @@ class Grid:
     @classmethod
     def _of(cls, constraints: GridConstraints, rank: int = -1) -> Grid:
         """Return constraints on chunks of a rank, which may be open."""
-        made = _new(cls)
-        made._constraints = constraints
-        made._rank = constraints.rank if rank < 0 else rank
-        return made
+        new = _new(cls)
+        new._constraints = constraints
+        new._rank = constraints.rank if rank < 0 else rank
+        return new
 
     @with_signature(GridKeywords)
     def update(self, **parts: Unpack[GridKeywords]) -> None:
@@ -266,22 +266,22 @@ class Grid:
         self._add(stated)
 
     def _add(self, stated: dict[str, Any]) -> None:
-        made = Grid._of(self._constraints, self._rank)
+        new = Grid._of(self._constraints, self._rank)
         if "rank" in stated:
-            made._fix_rank(integer(-1, 32)(stated["rank"], "rank"))  # -1 is open
+            new._fix_rank(integer(-1, 32)(stated["rank"], "rank"))  # -1 is open
         for name in (one for one in GridKeywords.__annotations__ if one in stated):
             if name.startswith("grid"):
                 other = Grid(stated[name])
-                made._fix_rank(other._rank)
-                found = other._constraints if name == "grid" else other._constraints.soft()
+                new._fix_rank(other._rank)
+                result = other._constraints if name == "grid" else other._constraints.soft()
             elif name != "rank":
                 hard = not name.endswith(SOFT)
-                found = single(name.removesuffix(SOFT), stated[name], hard)
+                result = single(name.removesuffix(SOFT), stated[name], hard)
             else:
                 continue
-            made._fix_rank(found.rank)
-            made._constraints = made._constraints.merged(found, name)
-        self._assign(made)
+            new._fix_rank(result.rank)
+            new._constraints = new._constraints.merged(result, name)
+        self._assign(new)
 
     def _assign(self, other: Grid) -> None:
         self._constraints, self._rank = other._constraints, other._rank
@@ -363,8 +363,8 @@ class Grid:
         >>> ts.ChunkLayout.Grid(elements=1000).elements
         1000
         """
-        found: int | None = get_value(self._constraints.elements, hard=True)
-        return found
+        result: int | None = get_value(self._constraints.elements, hard=True)
+        return result
 
     @property
     def elements_soft_constraint(self) -> int | None:
@@ -376,8 +376,8 @@ class Grid:
         >>> ts.ChunkLayout.Grid(elements_soft_constraint=1000).elements_soft_constraint
         1000
         """
-        found: int | None = get_value(self._constraints.elements, hard=False)
-        return found
+        result: int | None = get_value(self._constraints.elements, hard=False)
+        return result
 
     def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002 (as TensorStore has it)
         """Return the constraints as JSON, which has no defaults.

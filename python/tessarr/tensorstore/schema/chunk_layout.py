@@ -107,9 +107,9 @@ class ChunkLayout:
     @classmethod
     def _of(cls, constraints: LayoutConstraints) -> Self:
         """Return what constraints are to users."""
-        made = _new(cls)
-        made._constraints = constraints
-        return made
+        new = _new(cls)
+        new._constraints = constraints
+        return new
 
     @with_signature(LayoutKeywords)
     def update(self, *, finalize: bool = False, **parts: Unpack[LayoutKeywords]) -> None:
@@ -141,7 +141,7 @@ class ChunkLayout:
         tessarr.errors.ArgumentError: rank: rank 3 does not match the rank 2
         """
         check_known(parts, _KEYWORDS)
-        made, given = self._constraints, dict[str, Any](parts)
+        new, given = self._constraints, dict[str, Any](parts)
         for name in sorted(given, key=_KEYWORDS.__getitem__):
             value = given[name]
             if value is None:
@@ -150,8 +150,8 @@ class ChunkLayout:
             if name == "rank":
                 value = int(value)  # True is 1, but not in JSON
             if name != "rank" or value != -1:
-                made = _with(made, {name: value})
-        self._constraints = _finalize(made) if as_bool(finalize, "finalize") else made
+                new = _with(new, {name: value})
+        self._constraints = _finalize(new) if as_bool(finalize, "finalize") else new
 
     @property
     def rank(self) -> int:
@@ -177,8 +177,8 @@ class ChunkLayout:
         >>> ts.ChunkLayout(inner_order=[1, 0]).inner_order
         (1, 0)
         """
-        found: tuple[int, ...] | None = get_value(self._constraints.order, hard=True)
-        return found
+        result: tuple[int, ...] | None = get_value(self._constraints.order, hard=True)
+        return result
 
     @property
     def inner_order_soft_constraint(self) -> tuple[int, ...] | None:
@@ -190,8 +190,8 @@ class ChunkLayout:
         >>> ts.ChunkLayout(inner_order_soft_constraint=[1, 0]).inner_order_soft_constraint
         (1, 0)
         """
-        found: tuple[int, ...] | None = get_value(self._constraints.order, hard=False)
-        return found
+        result: tuple[int, ...] | None = get_value(self._constraints.order, hard=False)
+        return result
 
     @property
     def grid_origin(self) -> tuple[int | None, ...] | None:
@@ -254,8 +254,8 @@ class ChunkLayout:
         return self._grid(_CODEC)
 
     def _grid(self, usage: int) -> Grid:
-        found = self._constraints
-        return Grid._of(found.grids[usage], found.rank)
+        result = self._constraints
+        return Grid._of(result.grids[usage], result.rank)
 
     @property
     def write_chunk_template(self) -> IndexDomain:
@@ -415,12 +415,12 @@ def _finalize(layout: LayoutConstraints) -> LayoutConstraints:
                 f"write_chunk {outer} is not a multiple of read_chunk {inner} in dimension {k}"
             )
     outers, inners, blocks = (
-        GridConstraints(row_of_values(found)) for found in (write, read, codec)
+        GridConstraints(row_of_values(result)) for result in (write, read, codec)
     )
     return LayoutConstraints(layout.rank, layout.order, layout.origin, (outers, inners, blocks))
 
 
 def _lengths(layout: LayoutConstraints, usage: int) -> list[int]:
     """Return the hard constraints on the shape of chunks; 0 where there is none."""
-    found = get_values(layout.grids[usage].lengths, layout.rank, hard=True) or ()
-    return [length or 0 for length in found]
+    result = get_values(layout.grids[usage].lengths, layout.rank, hard=True) or ()
+    return [length or 0 for length in result]

@@ -107,8 +107,8 @@ class CodecEntry:
     @property
     def subchunks(self) -> ChainSpec | None:
         """The codecs of subchunks, of a sharding codec for which they are not open."""
-        found = self.options.get("codecs")
-        return found if isinstance(found, ChainSpec) else None
+        result = self.options.get("codecs")
+        return result if isinstance(result, ChainSpec) else None
 
     def to_json(self) -> JSONObject:
         """Return the codec as JSON, without the size of elements where nothing is shuffled."""
@@ -369,8 +369,8 @@ def complete_configuration(name: str, options: Mapping[str, Any]) -> JSONObject:
         stated = codecs.to_codec({"name": name, "configuration": dict(options)}).to_json(3)
     except UnsupportedError as error:
         raise ArgumentError(str(error)) from error
-    found: JSONObject = stated.get("configuration", {})
-    return found
+    json: JSONObject = stated.get("configuration", {})
+    return json
 
 
 def _order(value: Any, what: str) -> Any:

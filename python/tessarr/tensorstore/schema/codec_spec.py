@@ -98,13 +98,13 @@ def _foreign(members: JSONObject) -> JSONObject:
 
 def _with_defaults(filters: list[Any]) -> list[Any]:
     """Return the filters with the defaults of what is left out; unknown ones as they are."""
-    found = []
+    result = []
     for one in filters:
         try:
-            found.append(compressor_from_json(one, "filters"))
+            result.append(compressor_from_json(one, "filters"))
         except ArgumentError:
-            found.append(one)
-    return found
+            result.append(one)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +174,8 @@ class CodecSpec:
     _compression: Compression
 
     def __init__(self, json: Any) -> None:
-        made = json if isinstance(json, CodecSpec) else CodecSpec._parse(json)
-        self._set(made._driver, made._chain, made._compression)
+        new = json if isinstance(json, CodecSpec) else CodecSpec._parse(json)
+        self._set(new._driver, new._chain, new._compression)
 
     @classmethod
     def _parse(cls, json: Any) -> Self:
@@ -186,17 +186,17 @@ class CodecSpec:
             raise error_class(driver)(f"codec/driver: {safe_repr(driver)} is not a string")
         if driver == "zarr3":
             chain = ChainSpec.read(members.pop("codecs")) if "codecs" in members else None
-            made = cls._of_chain(chain)
+            new = cls._of_chain(chain)
         elif driver in {"zarr", "zarr2"}:
             compressor: Any = OPEN
             if "compressor" in members:
                 compressor = compressor_from_json(members.pop("compressor"))
             filters = filters_from_json(members.pop("filters", None))
-            made = cls._of_compression(Compression(compressor, filters))
+            new = cls._of_compression(Compression(compressor, filters))
         else:
             raise ArgumentError(f"codec/driver: {safe_repr(driver)} is not 'zarr3' or 'zarr'")
         refuse_unknown(members, "codec")
-        return made
+        return new
 
     def _set(self, driver: str, chain: ChainSpec | None, compression: Compression) -> None:
         object.__setattr__(self, "_driver", driver)
@@ -206,16 +206,16 @@ class CodecSpec:
     @classmethod
     def _of_chain(cls, chain: ChainSpec | None) -> Self:
         """Return constraints on codecs of format 3."""
-        made = object.__new__(cls)
-        made._set("zarr3", chain, NOTHING)
-        return made
+        new = object.__new__(cls)
+        new._set("zarr3", chain, NOTHING)
+        return new
 
     @classmethod
     def _of_compression(cls, compression: Compression) -> Self:
         """Return constraints on compressor and filters of format 2."""
-        made = object.__new__(cls)
-        made._set("zarr", None, compression)
-        return made
+        new = object.__new__(cls)
+        new._set("zarr", None, compression)
+        return new
 
     def _merge_with(self, other: CodecSpec) -> CodecSpec:
         """Return both together; one may say what is inside of the other's shards.
@@ -241,9 +241,9 @@ class CodecSpec:
             compression = self._compression.merged(other._compression)
         except ArgumentError as error:
             raise ArgumentError(f"codec: {error}") from error
-        made = object.__new__(CodecSpec)
-        made._set(self._driver, chain, compression)
-        return made
+        new = object.__new__(CodecSpec)
+        new._set(self._driver, chain, compression)
+        return new
 
     def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002
         """Return the constraints as JSON.

@@ -88,7 +88,7 @@ def read_row(values: Any, hard: bool, check: Callable[[Any], Constraint | None],
     ArgumentError
         If `check` finds one that is not valid.
     """
-    found = []
+    result = []
     for k, value in enumerate(read_items(values, what)):
         try:
             wish = None if value is None else check(value)
@@ -96,8 +96,8 @@ def read_row(values: Any, hard: bool, check: Callable[[Any], Constraint | None],
             raise ArgumentError(
                 f"{what} of dimension {k}: {safe_repr(value)} is not valid"
             ) from error
-        found.append(None if wish is None else Constraint(wish.value, wish.hard and hard))
-    return tuple(found)
+        result.append(None if wish is None else Constraint(wish.value, wish.hard and hard))
+    return tuple(result)
 
 
 def hard_only(wish: Constraint | None) -> Constraint | None:

@@ -143,8 +143,8 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
         >>> np.zeros(2, ts.int16)
         array([0, 0], dtype=int16)
         """
-        found = self.numpy_dtype
-        return np.dtype(f"{found.char}1") if self.name in _ITEMS else found
+        result = self.numpy_dtype
+        return np.dtype(f"{result.char}1") if self.name in _ITEMS else result
 
     @property
     def type(self) -> builtins.type[Any]:
@@ -156,11 +156,11 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
         >>> ts.int16.type, ts.string.type
         (<class 'numpy.int16'>, <class 'bytes'>)
         """
-        found = _OBJECTS.get(self.name)
-        if found is None or found is object:
+        result = _OBJECTS.get(self.name)
+        if result is None or result is object:
             scalar: builtins.type[Any] = self.numpy_dtype.type
             return scalar
-        return found
+        return result
 
     def to_json(self) -> str:
         """Return the data type as JSON: its name.
@@ -267,10 +267,10 @@ def json_value(value: Any, depth: int = 0) -> Any:
         return {key: json_value(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [json_value(item, depth + 1) for item in value]
-    found = convert_to_json(value)
-    if found is None:
+    result = convert_to_json(value)
+    if result is None:
         raise NotJSONError(f"JSON has nothing for an object of {type(value).__name__!r}")
-    return json_value(found, depth + 1)
+    return json_value(result, depth + 1)
 
 
 def element(value: Any, data_type: dtype) -> Any:
@@ -306,10 +306,10 @@ def elements(values: npt.NDArray[Any], data_type: dtype) -> npt.NDArray[Any]:
     UnicodeEncodeError
         If one is text that UTF-8 does not have.
     """
-    found = np.empty_like(values, "O", subok=False)
+    result = np.empty_like(values, "O", subok=False)
     for at, value in np.ndenumerate(values):
-        found[at] = element(value, data_type)
-    return found
+        result[at] = element(value, data_type)
+    return result
 
 
 def _name_of(value: object) -> str:
@@ -326,10 +326,10 @@ def _name_of(value: object) -> str:
     if not isinstance(value, type | np.dtype) or _is_abstract(value):
         raise TypeError(f"{safe_repr(value)} is no data type: give its name, or a type of NumPy")
     try:
-        found: np.dtype[Any] = np.dtype(value)
+        result: np.dtype[Any] = np.dtype(value)
     except TypeError:
         raise ArgumentError(f"there is no data type for {safe_repr(value)}") from None
-    return _name_of_numpy(found)
+    return _name_of_numpy(result)
 
 
 def _is_abstract(value: type | np.dtype[Any]) -> builtins.bool:
@@ -365,7 +365,7 @@ def _to_numpy(name: str) -> np.dtype[Any]:
     if name not in _OF_ML_DTYPES:
         return np.dtype(_ITEMS.get(name, name))
     try:
-        found: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), name))
+        result: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), name))
     except (ImportError, AttributeError):
         raise UnsupportedError(
             f"data type {name!r} needs the package ml_dtypes, version 0.6 or newer "
@@ -373,7 +373,7 @@ def _to_numpy(name: str) -> np.dtype[Any]:
             kind="missing_package",
             extension=name,
         ) from None
-    return found
+    return result
 
 
 bool: Final = dtype("bool")

@@ -26,10 +26,10 @@ def propagate_bounds(view: IndexTransform, domain: IndexDomain) -> IndexTransfor
     { [5, 8), [-8, 1) }
     """
     try:
-        found = view._with_base_bounds(domain)
+        result = view._with_base_bounds(domain)
     except SelectionError as error:
         raise ArgumentError(f"the view does not fit: {error}", kind="out_of_bounds") from error
-    return view if found == view else found
+    return view if result == view else result
 
 
 def mark_explicit(view: IndexTransform, domain: IndexDomain) -> IndexTransform:

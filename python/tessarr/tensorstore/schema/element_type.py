@@ -85,8 +85,8 @@ def element_of(stored: data_types.DataType, field: Field = WHOLE) -> Element:
             f"{truncate(', '.join(map(safe_repr, names)))} of the data type"
         )
     assert stored.numpy.fields is not None
-    found = stored.numpy.fields[name][0]
-    return _of_numpy(found.base, tuple(found.shape))
+    result = stored.numpy.fields[name][0]
+    return _of_numpy(result.base, tuple(result.shape))
 
 
 def _whole_element(stored: data_types.DataType) -> Element:

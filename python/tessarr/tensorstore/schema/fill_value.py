@@ -57,15 +57,15 @@ def fill_from_json(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
     shape = _shape(value, pairs=pairs)
     elements = _flat(value, shape)
     if dtype is None or _as_given(dtype):
-        found = np.empty(prod(shape), object)
+        result = np.empty(prod(shape), object)
         for k, element in enumerate(elements):
             name = None if dtype is None else dtype.name
             if name in {"byte", "char"}:
                 raise ArgumentError(f"fill_value: JSON has nothing for elements of {name}")
             if name in {"string", "ustring"} and not isinstance(element, str):
                 raise ArgumentError(f"fill_value: {safe_repr(element)} is not a string")
-            found[k] = element.encode("utf-8", "surrogatepass") if name == "string" else element
-        return drop_broadcast(found.reshape(shape))
+            result[k] = element.encode("utf-8", "surrogatepass") if name == "string" else element
+        return drop_broadcast(result.reshape(shape))
     stored = data_types.to_data_type(dtype.numpy_dtype)
     data = b"".join(_element(stored, element) for element in elements)
     return drop_broadcast(
@@ -148,23 +148,23 @@ def read_fill(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
             return freeze(drop_broadcast(_open_fill(given)))
         wanted = dtype.numpy_dtype
         if dtype.name in {"byte", "char"}:
-            found = given
+            result = given
         elif isinstance(value, np.ndarray):
-            found = value.astype(wanted, casting="safe")
+            result = value.astype(wanted, casting="safe")
         elif given.dtype.kind in "biu" and wanted.itemsize >= _ROOMY:
-            found = np.array(value, wanted)  # which warns of nothing
+            result = np.array(value, wanted)  # which warns of nothing
         else:
             with np.errstate(all="ignore"):
-                found = np.array(value, wanted)
+                result = np.array(value, wanted)
     except Exception as error:  # also what methods of the value raise
         raise _refusal(value, error) from error
-    _check_objects(found, dtype.name)
+    _check_objects(result, dtype.name)
     if given.dtype.kind in "biufc":
-        _check_kept(given, found, dtype)
-    if found.ndim or found is given:
-        return freeze(drop_broadcast(found))
-    found.setflags(write=False)
-    return found
+        _check_kept(given, result, dtype)
+    if result.ndim or result is given:
+        return freeze(drop_broadcast(result))
+    result.setflags(write=False)
+    return result
 
 
 def _refusal(value: Any, error: Exception) -> Exception:
@@ -172,8 +172,8 @@ def _refusal(value: Any, error: Exception) -> Exception:
     message = f"fill_value: {safe_repr(value)} does not fit: {error}"
     if isinstance(error, TypeError):
         return TypeError(message)
-    made = TooLargeError if isinstance(error, OverflowError) else ArgumentError
-    return made(message, kind="cannot_cast")
+    new = TooLargeError if isinstance(error, OverflowError) else ArgumentError
+    return new(message, kind="cannot_cast")
 
 
 def _open_fill(given: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -209,11 +209,11 @@ def _convert_fill(fill: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
         return fill
     try:
         with np.errstate(all="ignore"):
-            found = fill.astype(dtype.numpy_dtype)
+            result = fill.astype(dtype.numpy_dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
-    _check_kept(fill, found, dtype)
-    return found
+    _check_kept(fill, result, dtype)
+    return result
 
 
 def _check_kept(given: npt.NDArray[Any], found: npt.NDArray[Any], dtype: DataType) -> None:
@@ -307,9 +307,9 @@ def encode_record_fill(fill: npt.NDArray[Any], stored: data_types.DataType) -> b
 def decode_fill(stored: data_types.DataType, fill: bytes, of: Field) -> npt.NDArray[Any]:
     """Return the fill value of an array in a store as one of a schema."""
     if stored.elements is not None:
-        found = np.empty((), object)
-        found[()] = stored.scalar(fill)
-        return found
+        result = np.empty((), object)
+        result[()] = stored.scalar(fill)
+        return result
     if of.as_void or is_raw(stored):
         return np.frombuffer(fill, "V1")
     one = np.frombuffer(fill, stored.numpy)

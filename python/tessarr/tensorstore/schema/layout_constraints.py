@@ -95,9 +95,9 @@ class LayoutConstraints:
     @classmethod
     def later(cls, rank: int, find: Callable[[], LayoutRows]) -> LayoutConstraints:
         """Return constraints of a rank, which a function finds when they are looked at."""
-        made = _new(cls)
-        made.rank, made._find = rank, find
-        return made
+        new = _new(cls)
+        new.rank, new._find = rank, find
+        return new
 
     if not TYPE_CHECKING:
 

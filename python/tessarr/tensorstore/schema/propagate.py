@@ -52,11 +52,11 @@ def propagate_values(
     change
         Is given what is said, offset and stride.
     """
-    found: list[T | None] = [None] * rank
+    items: list[T | None] = [None] * rank
     for value, (dim, offset, stride) in zip(values, lines, strict=True):
         if value is not None and dim >= 0:
-            found[dim] = change(value, offset, stride)
-    return tuple(found)
+            items[dim] = change(value, offset, stride)
+    return tuple(items)
 
 
 def propagate_values_back(
@@ -73,17 +73,17 @@ def propagate_values_back(
     ArgumentError
         If something that is `needed` is said of a dimension that has no counterpart.
     """
-    found: list[T | None] = [None] * transform.output_rank
+    items: list[T | None] = [None] * transform.output_rank
     seen = set()
     for k, (dim, offset, stride) in enumerate(transform._linear_maps()):
         if dim >= 0 and stride:
             seen.add(dim)
             value = values[dim]
-            found[k] = None if value is None else change(value, offset, stride)
+            items[k] = None if value is None else change(value, offset, stride)
     for dim, value in enumerate(values):
         if dim not in seen and value is not None and needed(value):
             raise ArgumentError(f"{what}: dimension {dim} is none of what is viewed")
-    return tuple(found)
+    return tuple(items)
 
 
 def propagate_order_back(order: Sequence[int], transform: IndexTransform) -> tuple[int, ...]:
@@ -222,7 +222,7 @@ def _positions(
                 raise ArgumentError("fill_value: its axis is indexed, but the domain is not known")
         if abs(one._factor) != 1:
             raise ArgumentError("fill_value: its axis is strided, but the domain is not known")
-        found = np.arange(size)[:: one._factor]
+        result = np.arange(size)[:: one._factor]
     else:
         if not given.finite:
             raise ArgumentError("fill_value: it is taken along an infinite dimension")
@@ -230,9 +230,9 @@ def _positions(
             raise ArgumentError(f"fill_value: a view of it would have {given.size} elements")
         begin = domain._dims[k].inclusive_min
         steps = np.arange(given.size, dtype=np.intp)
-        found = one.offset + one._factor * given.inclusive_min - begin + one._factor * steps
-    along[dim] = len(found)
-    return found.reshape(along)
+        result = one.offset + one._factor * given.inclusive_min - begin + one._factor * steps
+    along[dim] = len(result)
+    return result.reshape(along)
 
 
 def propagate_array_back(values: npt.NDArray[Any], transform: IndexTransform) -> npt.NDArray[Any]:

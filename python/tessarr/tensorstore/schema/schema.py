@@ -134,16 +134,16 @@ class Schema(SchemaFields, Indexed):
     @classmethod
     def _of(cls, parts: Mapping[str, Any]) -> Schema:
         """Return what keywords say, which are all known."""
-        made = cls()
-        made._add(parts)
-        return made
+        new = cls()
+        new._add(parts)
+        return new
 
     @classmethod
     def _parse(cls, json: Any) -> Schema:
-        made = cls()
+        new = cls()
         check_integers(json)
-        made._read(read_object(json, "schema"))
-        return made
+        new._read(read_object(json, "schema"))
+        return new
 
     def _read(self, members: dict[str, Any]) -> None:
         if "rank" in members:
@@ -194,9 +194,9 @@ class Schema(SchemaFields, Indexed):
         tessarr.errors.ArgumentError: domain: rank 1 does not match the rank 2
         """
         check_known(parts, _PARTS)
-        made = self.copy()
-        made._add(parts)
-        self._assign(made)
+        new = self.copy()
+        new._add(parts)
+        self._assign(new)
 
     def _add(self, parts: Mapping[str, Any]) -> None:
         for name, add in _PARTS.items():
@@ -214,9 +214,9 @@ class Schema(SchemaFields, Indexed):
         """
         if self._is_empty:
             return other.copy()
-        made = self.copy()
-        made._merge(other)
-        return made
+        new = self.copy()
+        new._merge(other)
+        return new
 
     def copy(self) -> Self:
         """Return the same constraints, apart.
@@ -230,9 +230,9 @@ class Schema(SchemaFields, Indexed):
         >>> other.rank, schema.rank
         (1, None)
         """
-        made = _new(type(self))
-        made._assign(self)
-        return made
+        new = _new(type(self))
+        new._assign(self)
+        return new
 
     def __copy__(self) -> Self:
         return copy_attributes(self.copy(), self)
@@ -242,16 +242,16 @@ class Schema(SchemaFields, Indexed):
 
     def _hard(self) -> Schema:
         """Return what has to be so: the chunk layout without what is merely wished for."""
-        made = self.copy()
-        made._layout = self._layout.hard()
-        return made
+        new = self.copy()
+        new._layout = self._layout.hard()
+        return new
 
     def _of_elements(self, *, fill: bool) -> Schema:
         """Return what is said of the data type, the units and, if asked, the fill value."""
-        made = Schema()
-        made._dtype, made._units = self._dtype, self._units
-        made._fill = self._fill if fill else None
-        return made
+        schema = Schema()
+        schema._dtype, schema._units = self._dtype, self._units
+        schema._fill = self._fill if fill else None
+        return schema
 
     def _box(self) -> View:
         if self._domain is not None:
@@ -288,10 +288,10 @@ class Schema(SchemaFields, Indexed):
         """
         if self._domain is not None:
             transform = transform._with_base_bounds(self._domain)
-        made = self._propagate_fields(transform)
+        new = self._propagate_fields(transform)
         if self._domain is None:
-            made._domain = None
-        return made
+            new._domain = None
+        return new
 
     def _propagate_fields(
         self, view: IndexTransform, layout: LayoutConstraints | None = None
@@ -310,14 +310,14 @@ class Schema(SchemaFields, Indexed):
         ArgumentError
             If the view does not fit.
         """
-        made = _new(type(self))
-        made._dtype, made._codec, made._fill = self._dtype, self._codec, self._fill
-        made._layout = propagate_layout(self._layout, view) if layout is None else layout
-        made._units = propagate_units(self._units, view) if self._units else ()
-        if made._fill is not None and made._fill.ndim and not view._is_identity:
-            made._fill = freeze(propagate.propagate_array(made._fill, view, self._domain))
-        made._rank, made._domain = view.rank, view.domain
-        return made
+        new = _new(type(self))
+        new._dtype, new._codec, new._fill = self._dtype, self._codec, self._fill
+        new._layout = propagate_layout(self._layout, view) if layout is None else layout
+        new._units = propagate_units(self._units, view) if self._units else ()
+        if new._fill is not None and new._fill.ndim and not view._is_identity:
+            new._fill = freeze(propagate.propagate_array(new._fill, view, self._domain))
+        new._rank, new._domain = view.rank, view.domain
+        return new
 
     def _before(self, transform: IndexTransform) -> Schema:
         """Return the constraints of what is viewed, where these are those of the view.
@@ -331,16 +331,16 @@ class Schema(SchemaFields, Indexed):
             raise ArgumentError(
                 f"a schema of rank {self._rank} for a view of rank {transform.input_rank}"
             )
-        made = self.copy()
-        made._rank = transform.output_rank
-        made._layout = propagate_layout_back(self._layout, transform)
+        new = self.copy()
+        new._rank = transform.output_rank
+        new._layout = propagate_layout_back(self._layout, transform)
         if self._domain is not None:
-            made._domain = propagate.propagate_domain_back(self._domain, transform)
+            new._domain = propagate.propagate_domain_back(self._domain, transform)
         if self._fill is not None:
-            made._fill = freeze(propagate.propagate_array_back(self._fill, transform))
+            new._fill = freeze(propagate.propagate_array_back(self._fill, transform))
         if self._units:
-            made._units = propagate_units_back(self._units, transform)
-        return made
+            new._units = propagate_units_back(self._units, transform)
+        return new
 
     @property
     def rank(self) -> int | None:

@@ -83,9 +83,9 @@ def merge_units(old: Units, new: Units) -> Units:
         return old or new
     for k, (one, other) in enumerate(zip(old, new, strict=True)):
         if one is not None and other is not None and one != other:
-            found, wanted = safe_repr(str(other)), safe_repr(str(one))
+            result, wanted = safe_repr(str(other)), safe_repr(str(one))
             raise ArgumentError(
-                f"dimension_units: {found} of dimension {k} does not match {wanted}"
+                f"dimension_units: {result} of dimension {k} does not match {wanted}"
             )
     return tuple(one if one is not None else other for one, other in zip(old, new, strict=True))
 

@@ -35,13 +35,13 @@ def spec_of_url(url: str) -> JSONObject:
     {'driver': 'zarr', 'kvstore': {'driver': 'memory', 'path': 'a/b'}}
     """
     kvstore, rest = split_pipeline(url)
-    found: JSONObject | None = None
+    json: JSONObject | None = None
     try:
         for part in rest:
-            found = _after(part, found, kvstore)
+            json = _after(part, json, kvstore)
     except ArgumentError as error:
         raise ArgumentError(f"cannot read the URL {safe_repr(url)}: {error}") from None
-    return found or {"driver": "auto", "kvstore": kvstore}
+    return json or {"driver": "auto", "kvstore": kvstore}
 
 
 def _after(part: str, found: JSONObject | None, kvstore: JSONObject) -> JSONObject:
@@ -49,8 +49,8 @@ def _after(part: str, found: JSONObject | None, kvstore: JSONObject) -> JSONObje
     scheme = part.partition(":")[0]
     text = unquote_path(decode_part(part).removeprefix("//"))
     if scheme in _VIEWS:
-        made: JSONObject = _VIEWS[scheme](found or {"driver": "auto", "kvstore": kvstore}, text)
-        return made
+        json: JSONObject = _VIEWS[scheme](found or {"driver": "auto", "kvstore": kvstore}, text)
+        return json
     if found is not None:
         raise ArgumentError(f"{safe_repr(scheme)} does not follow an array")
     if scheme == "json":

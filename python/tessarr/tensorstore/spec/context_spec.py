@@ -40,7 +40,7 @@ class ResourceSpec(DriverSpec):
         return self._referring(self._references.unbind(naming))
 
     def _referring(self, references: References) -> Self:
-        made = object.__new__(type(self))
-        made.__dict__ = self.__dict__.copy()  # as copy() would, but all members at once
-        made._references = references
-        return made
+        new = object.__new__(type(self))
+        new.__dict__ = self.__dict__.copy()  # as copy() would, but all members at once
+        new._references = references
+        return new

@@ -66,8 +66,8 @@ def driver_spec(name: str) -> type[DriverSpec]:
             f'"driver": there is no driver {safe_repr(name)}, only {", ".join(DRIVERS)}'
         )
     module, _, member = where.partition(":")
-    found: type[DriverSpec] = getattr(import_module(module), member)
-    return found
+    result: type[DriverSpec] = getattr(import_module(module), member)
+    return result
 
 
 class OpenKeywords(TypedDict, total=False):

@@ -48,19 +48,19 @@ class KvStoreDriverSpec(ResourceSpec):
 
     def apply_changes(self, options: SpecChanges) -> Self:
         """Return the spec with options."""
-        made = self._referring(self._references)
+        new = self._referring(self._references)
         if options.schema is not None:
-            made._constrain(options)
+            new._constrain(options)
         if options.mode is not None or options.flags:
-            made._mode = self._mode._changed(options.mode, options.flags)
+            new._mode = self._mode._changed(options.mode, options.flags)
         if options.kvstore is not None:
             if self._place is not None:
                 raise ArgumentError("kvstore is given twice: the spec has one")
-            made._place = self._put_at(kvstore_spec_of(options.kvstore))
-        made._take_rechecks(options)
+            new._place = self._put_at(kvstore_spec_of(options.kvstore))
+        new._take_rechecks(options)
         if options.minimal:
-            made._forget()
-        return made
+            new._forget()
+        return new
 
     def _constrain(self, options: SpecChanges) -> None:
         """Add constraints."""
@@ -107,9 +107,9 @@ class KvStoreDriverSpec(ResourceSpec):
         )
 
     def _with(self, references: References, place: Place | None) -> Self:
-        made = self._referring(references)
-        made._place = place
-        return made
+        new = self._referring(references)
+        new._place = place
+        return new
 
     @property
     def open_mode(self) -> OpenMode:
@@ -140,6 +140,6 @@ class KvStoreDriverSpec(ResourceSpec):
 
 def kvstore_spec_of(given: Any) -> Place:
     """Return the spec of a key-value store that a user means."""
-    found = given.spec(retain_context=True) if hasattr(given, "with_transaction") else Place(given)
-    assert isinstance(found, Place)
-    return found
+    result = given.spec(retain_context=True) if hasattr(given, "with_transaction") else Place(given)
+    assert isinstance(result, Place)
+    return result

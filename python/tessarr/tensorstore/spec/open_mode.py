@@ -69,12 +69,12 @@ class OpenMode:
         ArgumentError
             If a member is no boolean.
         """
-        found = {name: members.pop(name) for name in cls._names() if name in members}
-        for name, value in found.items():
+        result = {name: members.pop(name) for name in cls._names() if name in members}
+        for name, value in result.items():
             boolean(value, name)
-        if "open" not in found and "create" not in found:
-            found["open"] = True
-        return cls(**found)._settled()
+        if "open" not in result and "create" not in result:
+            result["open"] = True
+        return cls(**result)._settled()
 
     @classmethod
     def _names(cls) -> tuple[str, ...]:

@@ -49,8 +49,8 @@ def everything(spec: Spec, naming: Naming, *, include_defaults: bool = False) ->
 
 def context_json(context: Any, *, include_defaults: bool = False) -> JSONObject:
     """Return the JSON of the context of a spec, or of none."""
-    found: JSONObject = {} if context is None else context.to_json(include_defaults)
-    return found
+    json: JSONObject = {} if context is None else context.to_json(include_defaults)
+    return json
 
 
 def _parts(spec: Spec, naming: Naming, *, include_defaults: bool = False) -> JSONObject:

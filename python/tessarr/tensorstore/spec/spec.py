@@ -122,12 +122,12 @@ class Spec(Indexable):
             name = "auto"
         context = take_member(members, "context", lambda json, _: Context.Spec(to_plain_json(json)))
         view = take_member(members, "transform", read_object)
-        made = object.__new__(cls)
-        made._view = None if view is None else IndexTransform(json=view)
-        made._context = context
-        made._driver = driver_spec(name).parse(members, made._parse_schema(members))
+        new = object.__new__(cls)
+        new._view = None if view is None else IndexTransform(json=view)
+        new._context = context
+        new._driver = driver_spec(name).parse(members, new._parse_schema(members))
         refuse_unknown(members)
-        return made
+        return new
 
     def _parse_schema(self, members: dict[str, Any]) -> Schema:
         schema = Schema(read_object(members.pop("schema", {}), "schema"))
@@ -152,9 +152,9 @@ class Spec(Indexable):
 
     @classmethod
     def _of(cls, driver: DriverSpec, view: IndexTransform | None, context: Any = None) -> Self:
-        made = _new(cls)
-        made._driver, made._view, made._context = driver, view, context
-        return made
+        new = _new(cls)
+        new._driver, new._view, new._context = driver, view, context
+        return new
 
     def _assign(self, other: Spec) -> None:
         self._driver, self._view, self._context = other._driver, other._view, other._context
@@ -410,8 +410,8 @@ class Spec(Indexable):
         (True, None)
         """
         view = self._known()
-        found: Spec | None = self._driver.base if view is None else self._driver.base_of(view)
-        return found
+        result: Spec | None = self._driver.base if view is None else self._driver.base_of(view)
+        return result
 
     @property
     def url(self) -> str:
@@ -474,16 +474,16 @@ class Spec(Indexable):
         tessarr.errors.ArgumentError: dimension 0: the domain [0, 5) does not match [0, 4)
         """
         check_class(context, Context, "context")
-        made = self._with(keywords) if keywords else self
+        new = self._with(keywords) if keywords else self
         if as_bool(minimal_spec, "minimal_spec"):
-            made = made._minimal()
+            new = new._minimal()
         if as_bool(unbind_context, "unbind_context"):
-            made = made._unbind()
+            new = new._unbind()
         if as_bool(strip_context, "strip_context"):
-            made = made._strip()
+            new = new._strip()
         if context is not None:
-            made = made._bound(context)
-        self._assign(made)
+            new = new._bound(context)
+        self._assign(new)
 
     def _strip(self) -> Spec:
         """Return the spec with the resources of the context with which it is opened."""
@@ -525,11 +525,11 @@ class Spec(Indexable):
 
     def _unbind(self) -> Spec:
         naming = naming_of(self._driver)
-        found = naming.context()
-        made = self._of(self._driver.unbind(naming), self._view, self._context)
-        if found:
-            made._context = Context.Spec({**context_json(self._context), **found})
-        return made
+        result = naming.context()
+        new = self._of(self._driver.unbind(naming), self._view, self._context)
+        if result:
+            new._context = Context.Spec({**context_json(self._context), **result})
+        return new
 
     def _copy_resources(self, memo: dict[int, Any]) -> Spec:
         """Return the spec with resources that are deep copies."""
@@ -553,9 +553,9 @@ class Spec(Indexable):
         >>> other.rank, spec.rank
         (2, None)
         """
-        made = object.__new__(type(self))
-        made._assign(self)
-        return made
+        new = object.__new__(type(self))
+        new._assign(self)
+        return new
 
     __copy__ = copy
 
@@ -580,12 +580,12 @@ class Spec(Indexable):
          'rank': 2}
         """
         if as_bool(include_defaults, "include_defaults"):
-            found: JSONObject = sort_members(
+            json: JSONObject = sort_members(
                 everything(self, naming_of(self._driver), include_defaults=True)
             )
         else:
-            found = sort_members(told(self))
-        return found
+            json = sort_members(told(self))
+        return json
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Spec):
@@ -611,8 +611,8 @@ class Spec(Indexable):
 
     def __setstate__(self, state: tuple[JSONObject, Context | None]) -> None:
         json, beside = state
-        made = Spec(json)
-        self._assign(made if beside is None else made._bound(beside))
+        new = Spec(json)
+        self._assign(new if beside is None else new._bound(beside))
 
 
 def spec_of(value: Any) -> Spec:

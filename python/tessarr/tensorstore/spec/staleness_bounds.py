@@ -19,8 +19,8 @@ def recheck_of(value: Any, name: str) -> Recheck:
     """Return a staleness bound: a boolean, ``"open"``, or seconds since 1970."""
     value = to_plain_json(value)
     if isinstance(value, bool) or value == "open":
-        found: Recheck = value
-        return found
+        result: Recheck = value
+        return result
     if isinstance(value, int | float):
         return float(value) if -_LAST < value < _LAST else value >= _LAST
     raise ArgumentError(f'"{name}": {safe_repr(value)} is no boolean, number or "open"')

@@ -41,9 +41,9 @@ class ViewSpec(DriverSpec):
     _known: Schema | None = None
 
     def _with(self, nested: Iterable[Spec]) -> Self:
-        made = copy(self)
-        made._set_nested(nested)
-        return made
+        new = copy(self)
+        new._set_nested(nested)
+        return new
 
     def _set_nested(self, nested: Iterable[Spec]) -> None:
         self._nested = tuple(nested)
@@ -80,13 +80,13 @@ class ViewSpec(DriverSpec):
             recheck_data=options.recheck_data,
             minimal=options.minimal,
         )
-        made = self._with(
+        new = self._with(
             Spec._of(one._driver.apply_changes(passed), one._view, one._context)
             for one in self._nested
         )
         if options.schema is not None:
-            made._constrain(options.schema)
-        return made
+            new._constrain(options.schema)
+        return new
 
     def _constrain(self, schema: Schema) -> None:
         """Add constraints."""
@@ -153,11 +153,11 @@ class SingleBaseSpec(ViewSpec):
 
 def nested_json(spec: Spec, naming: Naming, *, include_defaults: bool) -> JSONObject:
     """Return the JSON of a spec inside of another one, whose context has its resources."""
-    found = everything(spec, naming, include_defaults=include_defaults)
-    found.pop("context", None)
+    result = everything(spec, naming, include_defaults=include_defaults)
+    result.pop("context", None)
     if spec._context is not None or include_defaults:
-        found["context"] = context_json(spec._context, include_defaults=include_defaults)
-    return found
+        result["context"] = context_json(spec._context, include_defaults=include_defaults)
+    return result
 
 
 def read_nested_spec(given: Any) -> Spec:
@@ -178,16 +178,16 @@ def base_of(members: dict[str, Any], data_type: DataType | None = None) -> Spec:
 
 def without_dtype(json: JSONObject) -> JSONObject:
     """Return JSON of a spec inside without the data type that it has of what is around it."""
-    found = {name: value for name, value in json.items() if name != "dtype"}
-    if "layers" in found:
-        found["layers"] = [without_dtype(one) for one in found["layers"]]
-    return found
+    result = {name: value for name, value in json.items() if name != "dtype"}
+    if "layers" in result:
+        result["layers"] = [without_dtype(one) for one in result["layers"]]
+    return result
 
 
 def _with_dtype(given: Any, name: str) -> Any:
     if not isinstance(given, dict):
         return given
-    found = {"dtype": name, **given}
-    if isinstance(found.get("layers"), list):
-        found["layers"] = [_with_dtype(one, name) for one in found["layers"]]
-    return found
+    result = {"dtype": name, **given}
+    if isinstance(result.get("layers"), list):
+        result["layers"] = [_with_dtype(one, name) for one in result["layers"]]
+    return result
