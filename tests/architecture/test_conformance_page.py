@@ -5,12 +5,12 @@ from __future__ import annotations
 from conformance.page import PAGE, build_page, exceptions, format_requirement, requirements
 
 
-def test_the_page_is_current() -> None:
+def test_conformance_page_is_current() -> None:
     """``just conformance`` would change nothing."""
     assert PAGE.read_text(encoding="utf-8") == build_page()
 
 
-def test_what_tests_show_is_required() -> None:
+def test_conformance_markers_name_requirements() -> None:
     """No marker and no exception names a requirement that is none."""
     known = [item.id for item in requirements()]
     assert len(known) == len(set(known)) == 260
@@ -18,7 +18,7 @@ def test_what_tests_show_is_required() -> None:
     assert set(exceptions()) <= set(known)
 
 
-def test_each_requirement_has_a_test_or_a_reason() -> None:
+def test_every_requirement_has_a_test_or_a_reason() -> None:
     """Nothing is open."""
     open_ = {item.id for item in requirements()} - set(format_requirement()) - set(exceptions())
     assert not open_

@@ -1,4 +1,4 @@
-"""Every kind of error is raised by something that a user can do."""
+"""Every kind of error is raised by a user action."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports point down: checked where the tests run, too, and the check is known to bite."""
+"""Imports point to lower layers; import-linter reports violations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_layers_hold(copy: Path) -> None:
+def test_import_contracts_hold(copy: Path) -> None:
     """All contracts are kept."""
     done = lint(copy)
     assert done.returncode == 0, done.stdout
@@ -68,7 +68,7 @@ def test_layers_hold(copy: Path) -> None:
         ("novelty.py", "'''A module without a layer.'''\n"),
     ],
 )
-def test_a_breach_is_noticed(copy: Path, module: str, line: str) -> None:
+def test_layer_violation_is_reported(copy: Path, module: str, line: str) -> None:
     """An import upwards (late, or for types), of the engine, of effects; a layerless module."""
     with (copy / "python" / "tessarr" / module).open("a", encoding="utf-8") as file:
         file.write(f"\n\n{line}")

@@ -1,4 +1,4 @@
-"""Tessarr stays light: few modules on import, few calls on a read, cheap repeated opens."""
+"""Few modules on import, few calls on a read, and cheap repeated opens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for the project as a whole: names, words, documents, errors."""
+"""Properties of the whole project: public names, documents, errors, decisions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_exports_are_bound_once(name: str) -> None:
     assert all(hasattr(module, item) for item in module.__all__)
 
 
-def test_public_names_say_where_they_come_from() -> None:
+def test_public_names_have_docstrings() -> None:
     """Everything public has a docstring."""
     for name in tessarr.__all__:
         assert getattr(tessarr, name).__doc__, name
@@ -62,7 +62,7 @@ def test_every_kind_of_error_is_used(kind: str) -> None:
     assert kind in defaults or f'"{kind}"' in sources()
 
 
-def test_the_project_speaks_of_itself_alone() -> None:
+def test_tracked_files_name_no_machine_or_registry() -> None:
     """No path of a machine, no registry host and no private address is tracked."""
     secret = re.compile(r"(?<![\w.])/(?:root|home/\w+|work|Users)/|pypi\.org|crates\.io/|/tmp/\w+/")
     for file in tracked():
@@ -134,7 +134,7 @@ def test_decision_on_dependencies_lists_every_package_and_crate() -> None:
     assert listed[1] == crates - {"tessarr-engine"}
 
 
-def test_links_in_documents_lead_somewhere() -> None:
+def test_links_in_documents_name_existing_files() -> None:
     """Relative links name files that exist."""
     others = [ROOT / name for name in ("README.md", "CHANGELOG.md", "bench/NOTES.md")]
     for document in [*others, *ROOT.glob("docs/**/*.md")]:

@@ -62,14 +62,14 @@ def test_page_uses_no_banned_words(page: Path) -> None:
     assert not banned_words(page.read_text(encoding="utf-8"))
 
 
-def test_long_lines_are_found_in_prose_alone() -> None:
+def test_long_lines_are_reported_in_prose_only() -> None:
     """Code, tables and links may be long; a paragraph or a list item may not."""
     long = "word " * 25
     exempt = ["short", "```text", long, "```", f"| {long} |", f"[{long}](page.md)", "x" * 120]
     assert long_lines("\n".join([*exempt, long, f"- {long}"])) == [8, 9]
 
 
-def test_banned_words_are_found_across_lines() -> None:
+def test_banned_words_are_reported_across_lines() -> None:
     """A phrase may continue on the next line; code and longer words do not count."""
     lines = ["A part of its", "own.", "```text", "nobody", "```", "Has it is not, `nobody`."]
     words = banned_words("\n".join([*lines, "Anew", "| nobody |"]))

@@ -1,4 +1,4 @@
-"""What users import is called, and pickled, by the name by which they import it."""
+"""Classes have, and are pickled by, the names under which users import them."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ NAMES = {f"{module}.{name}" for module in PUBLIC for name, _ in named(module)}
 """All public names, by which things may be called and pickled."""
 
 
-def test_names_of_classes_and_functions() -> None:
+def test_tensorstore_names_equal_their_import_names() -> None:
     things = named("tessarr.tensorstore")
     told = {name: f"{thing.__module__}.{thing.__qualname__}" for name, thing in things}
     assert told == {name: f"tessarr.tensorstore.{name}" for name in told}
 
 
 @pytest.mark.parametrize("module", PUBLIC)
-def test_names_of_classes(module: str) -> None:
+def test_classes_have_public_names(module: str) -> None:
     """A class that several modules have, such as a store, goes by one of its names."""
     classes = [thing for _, thing in named(module) if inspect.isclass(thing)]
     assert classes
     assert {f"{one.__module__}.{one.__qualname__}" for one in classes} <= NAMES
 
 
-def test_examples_of_what_goes_by_another_name_are_found() -> None:
+def test_doctest_collects_examples_of_renamed_classes() -> None:
     """Doctest looks for the examples of a class in the module that it says it is of."""
     finder, found = doctest.DocTestFinder(), set()
     packages = pkgutil.walk_packages(tessarr.__path__, "tessarr.")
@@ -123,11 +123,11 @@ def test_completion_shows_public_members_alone(name: str) -> None:
     assert public - set(dir(real)) == MORE.get(name, set())
 
 
-def test_the_interface_shows_its_names_alone() -> None:
+def test_dir_of_tensorstore_lists_public_names_only() -> None:
     assert dir(ts) == sorted(ts.__all__)
 
 
-def test_names_do_not_depend_on_what_was_imported() -> None:
+def test_class_names_do_not_depend_on_imports() -> None:
     """What an array has is of classes that users know from modules that are not loaded yet."""
     code = (
         "import sys, tessarr; a = tessarr.ones((3,), chunks=2); "
@@ -234,7 +234,7 @@ TENSORSTORE: dict[str, Callable[[], Any]] = {
 NOT_PICKLED = {"Batch", "Future", "Indexable", "Promise", "Transaction", "WriteFutures"}
 
 
-def test_everything_is_tried() -> None:
+def test_every_public_class_is_pickled() -> None:
     tried = {name.partition(" ")[0] for name in TENSORSTORE}
     classes = {name for name, thing in named("tessarr.tensorstore") if inspect.isclass(thing)}
     assert classes - tried == NOT_PICKLED
@@ -252,7 +252,7 @@ def test_pickles_hold_public_names(name: str, protocol: int) -> None:
 
 
 @pytest.mark.parametrize("make", [virtual, text])
-def test_what_json_cannot_tell_is_pickled_with_it(make: Callable[[], ts.TensorStore]) -> None:
+def test_pickle_holds_values_without_json_form(make: Callable[[], ts.TensorStore]) -> None:
     store = make()
     for again in (pickle.loads(pickle.dumps(store)), pickle.loads(pickle.dumps(store.spec()))):
         opened = again if isinstance(again, ts.TensorStore) else ts.open(again).result()
@@ -260,7 +260,7 @@ def test_what_json_cannot_tell_is_pickled_with_it(make: Callable[[], ts.TensorSt
         assert opened.schema == store.schema
 
 
-def test_functions_are_told_by_nobody_else() -> None:
+def test_functions_in_json_raise() -> None:
     with pytest.raises(ArgumentError, match="functions have no JSON"):
         ts.Spec({"driver": "virtual_chunked", "dtype": "int8", "read_function": 3})
 
@@ -344,7 +344,7 @@ def test_pickles_of_arrays_and_stores_hold_public_names(
     assert not internal(reader)
 
 
-def test_a_folder_that_is_removed_is_pickled_as_one_that_is_not() -> None:
+def test_pickled_temporary_store_is_directory_store() -> None:
     reader = Reader(pickle.dumps(stores.TempStore()))
     assert type(reader.load()) is stores.DirectoryStore
     assert not internal(reader)

@@ -1,4 +1,4 @@
-"""The stub and the compiled engine name the same things (`just stubs` compares signatures too)."""
+"""The stub and the compiled engine have equal names (`just stubs` compares signatures)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def declared() -> dict[str, set[str]]:
     return found
 
 
-def test_the_same_names() -> None:
+def test_stub_and_engine_have_equal_names() -> None:
     assert set(declared()) == set(_engine.__all__)
 
 
-def test_the_same_members() -> None:
+def test_stub_and_engine_classes_have_equal_members() -> None:
     for name, members in declared().items():
         thing = getattr(_engine, name)
         if inspect.isclass(thing):

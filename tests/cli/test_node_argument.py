@@ -136,7 +136,7 @@ def far() -> dict[str, bytes]:
     return items
 
 
-def test_hierarchies_behind_urls(far: dict[str, bytes], run: Run) -> None:
+def test_address_url_opens_hierarchy(far: dict[str, bytes], run: Run) -> None:
     """What is above is looked for where something changes, and where a name is wrong."""
     assert run("cat", "far://host/data.zarr/a/x") == (0, "1\n2\n", "")
     assert split_location("far://host/data.zarr/a/x") == ("far://host/data.zarr/a/x", "")

@@ -1,4 +1,4 @@
-"""What the documents print and Tessarr does not, each with its reason."""
+"""Differences between the output of the documents and Tessarr's, with reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples of a document: the statements after ``>>>`` and what they print, run as one goes on.
+"""Runner of the examples of a document: the statements after ``>>>`` and their output.
 
 The documents are those of zarr 2.1.2 and of format 2, whose users are to find what they know.
 What differs knowingly is in `differences`, with its reason.
@@ -161,7 +161,7 @@ def _fault(
     want = known.instead if known else example.want
     if want is None:
         return ""
-    if _comparable(found) == _comparable(want) or _alike(found, want):
+    if _comparable(found) == _comparable(want) or _equals_but_for_size(found, want):
         return ""
     if not keeps_indentation and found.split() == want.split():
         return ""
@@ -184,7 +184,7 @@ def _comparable(text: str) -> str:
 _STORED: Final = re.compile(r"nbytes_stored: ([\d.]+[KMG]?); ratio: [\d.]+; initialized: ([1-9])")
 
 
-def _alike(found: str, want: str) -> bool:
+def _equals_but_for_size(found: str, want: str) -> bool:
     """Compare but for how small a newer compressor made the chunks: at most 1.3 times theirs."""
     ours, theirs = _STORED.search(found), _STORED.search(want)
     if ours is None or theirs is None or _size(ours[1]) > 1.3 * _size(theirs[1]):

@@ -1,4 +1,4 @@
-"""Every example of the documents of zarr 2.1.2 and of format 2 prints here what it prints there."""
+"""Examples of the documents of zarr 2.1.2 and of format 2 give the same output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session.name)
-def test_prints_what_the_document_says(
+def test_session_prints_output_of_document(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Run the examples one after another and compare what they print."""
@@ -30,7 +30,7 @@ def test_prints_what_the_document_says(
     assert run(session, tmp_path, monkeypatch) == []
 
 
-def test_finds_all_examples() -> None:
+def test_sessions_have_all_examples() -> None:
     """Nothing is lost in parsing: 470 statements and continuations begin with a prompt."""
     count = sum(len(session.examples) for session in SESSIONS)
     assert count > 450

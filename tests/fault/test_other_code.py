@@ -198,13 +198,13 @@ class Reluctant:
     def __reduce__(self) -> Any:
         if self.raises is not None:
             raise self.raises
-        return _made, ()
+        return _create_reluctant, ()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise OddError("no array")
 
 
-def _made() -> Reluctant:
+def _create_reluctant() -> Reluctant:
     if Reluctant.raises is not None:
         raise Reluctant.raises
     return Reluctant()

@@ -1,4 +1,4 @@
-"""The corpus of foreign stores and documents: where it is, what is in it, what its digests are."""
+"""Corpus of foreign stores and documents: location, contents and digests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small stores that Tessarr wrote once and has to read for ever.
+"""Small stores that every later version of Tessarr must read.
 
 ``python tests/interop/golden.py NAME`` writes a new one to ``tests/golden``; one that
 is there is never written again.

@@ -232,7 +232,7 @@ def _before(*codecs: JSON) -> Callable[[Type], list[JSON]]:
 def _sharded(location: str, *inner: JSON) -> Callable[[Type], list[JSON]]:
     index = [named("bytes", endian="little"), named("crc32c")]
 
-    def stated(type_: Type) -> list[JSON]:
+    def make_codecs(type_: Type) -> list[JSON]:
         return [
             named(
                 "sharding_indexed",
@@ -243,23 +243,23 @@ def _sharded(location: str, *inner: JSON) -> Callable[[Type], list[JSON]]:
             )
         ]
 
-    return stated
+    return make_codecs
 
 
 def _blosc(cname: str, shuffle: str) -> Callable[[Type], list[JSON]]:
-    def stated(type_: Type) -> list[JSON]:
+    def make_codecs(type_: Type) -> list[JSON]:
         size = 1 if type_.kind == "vlen" else type_.values.dtype.itemsize
         codec = named("blosc", cname=cname, clevel=5, shuffle=shuffle, typesize=size, blocksize=0)
         return [type_.serializer, codec]
 
-    return stated
+    return make_codecs
 
 
 def _with_dtype(name: str, **members: Any) -> Callable[[Type], list[JSON]]:
-    def stated(type_: Type) -> list[JSON]:
+    def make_codecs(type_: Type) -> list[JSON]:
         return [named(name, dtype=type_.values.dtype.str, **members), type_.serializer]
 
-    return stated
+    return make_codecs
 
 
 def _cast_value(type_: Type) -> list[JSON]:
@@ -335,11 +335,11 @@ def _v2(compressor: JSON | None = None, *filters: JSON) -> Callable[[Type], JSON
 
 
 def _v2_dtype(codec_id: str, **members: Any) -> Callable[[Type], JSON]:
-    def stated(type_: Type) -> JSON:
+    def make_codecs(type_: Type) -> JSON:
         codec = {"id": codec_id, "dtype": type_.values.dtype.str, **members}
         return {"compressor": None, "filters": [codec]}
 
-    return stated
+    return make_codecs
 
 
 V2_COMPRESSORS = [

@@ -1,4 +1,4 @@
-"""Tables in which every pair of values occurs."""
+"""Pairwise tables: every pair of values of two factors occurs in a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real and generated stores of many writers are read exactly, damaged ones refused."""
+"""Real and generated stores of many writers; damaged stores are refused."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_array_reads_as_recorded(place: str, row: dict[str, str]) -> None:
     assert digest(values, row["canon"]) == row["sha256"]
 
 
-def test_every_array_that_is_valid_is_opened() -> None:
+def test_corpus_arrays_have_expected_outcomes() -> None:
     """The test above cannot shrink: what is refused, and what is read leniently, is counted.
 
     Of the 36 arrays that no other reader reads, 25 can only mean one thing: they lack the codec
@@ -155,7 +155,7 @@ def described(node: Any) -> Any:
 
 
 @pytest.mark.parametrize(("place", "row"), HIERARCHIES)
-def test_hierarchy_has_the_nodes_that_its_documents_make(place: str, row: dict[str, str]) -> None:
+def test_hierarchy_has_the_nodes_of_its_documents(place: str, row: dict[str, str]) -> None:
     """Names, kinds, attributes and shapes are those of a plain walk over all keys."""
     store, root = located(place)
     expected = nodes(store, root)
@@ -203,7 +203,7 @@ def test_codec_decodes_as_recorded(row: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "row", [pytest.param(row, id=row["id"]) for row in table("generated/CORRUPT.tsv")]
 )
-def test_damage_is_an_error_that_says_where(row: dict[str, str]) -> None:
+def test_damaged_chunk_raises_data_error_with_location(row: dict[str, str]) -> None:
     """Damaged chunks raise DataError with key and grid position."""
     array = opened(f"generated/{row['path']}")
     with pytest.raises(DataError) as caught:

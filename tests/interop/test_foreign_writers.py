@@ -1,4 +1,4 @@
-"""Stores that xarray and zarr-python write now, opened by their paths: nothing is in the way."""
+"""Stores that xarray and zarr-python write, opened by their paths."""
 
 from __future__ import annotations
 

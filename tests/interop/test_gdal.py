@@ -1,4 +1,4 @@
-"""Files that the installed GDAL writes: data type by codec by format, read bit by bit.
+"""Files of the installed GDAL: every data type, codec and format, read bit by bit.
 
 GDAL comes with the wheel of rasterio. What it breaks in the specifications is read with one
 warning for each document (docs/guide/tolerance.md).

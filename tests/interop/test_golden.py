@@ -1,4 +1,4 @@
-"""What earlier versions of Tessarr wrote is read by this one, and documents keep their bytes."""
+"""Stores of earlier versions of Tessarr: values, and the bytes of documents."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import tessarr
 from interop.golden import FOLDER, STORES, values, write
 
 
-def test_each_golden_store_is_known() -> None:
+def test_golden_stores_are_complete() -> None:
     """No store is forgotten."""
     assert {path.name for path in FOLDER.iterdir()} == set(STORES)
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_golden_store_reads(name: str) -> None:
+def test_golden_store_is_read_bit_by_bit(name: str) -> None:
     """The values are those that were written, to the bit."""
     array = tessarr.open_array(FOLDER / name, mode="r")
     expected = values(STORES[name])
@@ -25,7 +25,7 @@ def test_golden_store_reads(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_golden_store_is_written_again(name: str, tmp_path: Path) -> None:
+def test_golden_store_is_written_with_equal_bytes(name: str, tmp_path: Path) -> None:
     """The same files, and the same bytes of documents and of chunks without compression."""
     write(name, tmp_path / name)
     old, new = (

@@ -1,4 +1,4 @@
-"""Hierarchies of other writers are walked as recorded, and ours by zarr-python."""
+"""Hierarchies of other writers, and ours read by zarr-python."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def path_of(name: str) -> Path:
 @needs_corpus
 @pytest.mark.parametrize("use", [None, False])
 @pytest.mark.parametrize("name", WHOLE)
-def test_generated_tree(name: str, use: bool | None) -> None:
+def test_generated_hierarchy_is_read_as_recorded(name: str, use: bool | None) -> None:
     """Every node is found, with its attributes and contents, by copies and by looking."""
     root = tessarr.open_group(path_of(name), "r", use_consolidated=use)
     assert root.consolidated == (use is None and name in {"G2-T1", "G3-T3"})
@@ -56,7 +56,7 @@ def test_generated_tree(name: str, use: bool | None) -> None:
 
 @pytest.mark.covers("V3-CONS-06")
 @needs_corpus
-def test_stale_copies() -> None:
+def test_stale_consolidated_metadata_is_used_only_by_consolidated_group() -> None:
     """A node by its own path is what its own document says; by copies, what they say."""
     path, want = path_of("G3-T4"), expected("G3-T4")["foo/arr"]
     own, copied = want["attributes_from_node"], want["attributes_from_consolidated"]
@@ -69,7 +69,7 @@ def test_stale_copies() -> None:
 
 @pytest.mark.covers("V3-GRP-07")
 @needs_corpus
-def test_both_formats_at_one_path() -> None:
+def test_path_with_both_formats_opens_format_3() -> None:
     path, want = path_of("G3-T5"), expected("G3-T5")[""]
     group = tessarr.open_group(path, "r")
     assert group.zarr_format == 3
@@ -80,7 +80,7 @@ def test_both_formats_at_one_path() -> None:
 
 
 @needs_corpus
-def test_no_implicit_groups() -> None:
+def test_implicit_groups_are_not_found() -> None:
     path = path_of("G3-T6")
     assert tessarr.open(path, "r", path="a/b/c").shape == (3,)
     for group in ("", "a", "a/b"):
@@ -107,7 +107,7 @@ def stored(path: Path) -> dict[str, str]:
 
 @needs_corpus
 @pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in REAL])
-def test_real_hierarchy(row: dict[str, str]) -> None:
+def test_real_hierarchy_is_read_as_recorded(row: dict[str, str]) -> None:
     path = ROOT / "real" / row["path"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tessarr.errors.TessarrWarning)
@@ -131,14 +131,14 @@ def test_real_hierarchy(row: dict[str, str]) -> None:
                     assert by_copies[at].metadata == nodes[at].metadata
 
 
-def test_enough_hierarchies_are_in_scope() -> None:
+def test_corpus_has_enough_hierarchies() -> None:
     if ROOT.is_dir():
         assert len(REAL) >= 40
         assert {row["id"] for row in TREES} >= {*WHOLE, "G3-T4", "G3-T5", "G3-T6"}
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_zarr_python_opens_ours_by_copies(tmp_path: Path, zarr_format: Any) -> None:
+def test_zarr_python_reads_our_consolidated_metadata(tmp_path: Path, zarr_format: Any) -> None:
     """And sees the same after edits that kept the copies in step."""
     root = tessarr.create_group(tmp_path / "s", zarr_format=zarr_format, attributes={"t": 1})
     root.create_array("foo/a", data=np.arange(6), chunks=4, attributes={"u": [1, None]})
@@ -179,7 +179,7 @@ CONVERTED: dict[str, dict[str, Any]] = {
 @pytest.mark.covers("ALL-10")
 @pytest.mark.parametrize("name", CONVERTED)
 @pytest.mark.parametrize("to", [2, 3])
-def test_zarr_python_reads_what_was_converted(tmp_path: Path, name: str, to: Any) -> None:
+def test_zarr_python_reads_converted_arrays(tmp_path: Path, name: str, to: Any) -> None:
     """The same values by the same chunks, in either format."""
     settings: dict[str, Any] = {"dtype": "i4", **CONVERTED[name]}
     if to == 2:
@@ -200,7 +200,7 @@ def test_zarr_python_reads_what_was_converted(tmp_path: Path, name: str, to: Any
 
 
 @pytest.mark.covers("ALL-10")
-def test_what_zarr_python_wrote_is_converted_and_read_by_it(tmp_path: Path) -> None:
+def test_zarr_python_hierarchy_is_converted_and_read_by_it(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

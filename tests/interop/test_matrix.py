@@ -1,4 +1,4 @@
-"""Each data type through each codec, by Tessarr and by the peers that are installed."""
+"""Every data type with every codec, read by Tessarr and by the installed libraries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _quiet() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("table", "type_"), ROWS)
-def test_what_is_written_is_read_back(table: Table, type_: Type, tmp_path: Path) -> None:
+def test_matrix_cell_is_read_back(table: Table, type_: Type, tmp_path: Path) -> None:
     """Tessarr reads every cell; a peer in the version of the page does what the page says."""
     for number, cell in enumerate(cells(table, type_)):
         folder = tmp_path / str(number)
@@ -59,7 +59,7 @@ def test_what_is_written_is_read_back(table: Table, type_: Type, tmp_path: Path)
                 assert reads is not False or recorded is False, (cell.codec.name, peer)
 
 
-def test_the_page_has_every_cell() -> None:
+def test_matrix_page_has_every_cell() -> None:
     """The page was written for the types and codecs that there are, and peers read most of it."""
     listed = {
         (table.title, type_.name, cell.codec.name)

@@ -1,4 +1,4 @@
-"""Files that the installed netCDF writes as Zarr: data type by filter by mode, read bit by bit.
+"""Zarr files of the installed netCDF: every data type, filter and mode, read bit by bit.
 
 Its own extensions to Zarr are attributes (mode ``nczarr``), or absent (mode ``zarr``).
 """

@@ -100,7 +100,7 @@ def ours_and_theirs(
 
 
 @pytest.mark.parametrize(("ours", "name", "parameters"), BYTES_BYTES)
-def test_codecs_from_bytes_to_bytes(
+def test_numcodecs_compressors_are_exchanged(
     tmp_path: Path, ours: Any, name: str, parameters: dict[str, Any]
 ) -> None:
     peer = getattr(theirs, name)(**parameters)
@@ -110,7 +110,7 @@ def test_codecs_from_bytes_to_bytes(
 
 
 @pytest.mark.parametrize(("array", "ours", "name", "parameters"), ARRAY_ARRAY)
-def test_codecs_from_arrays_to_arrays(
+def test_numcodecs_filters_are_exchanged(
     tmp_path: Path, array: np.ndarray[Any, Any], ours: Any, name: str, parameters: dict[str, Any]
 ) -> None:
     peer = getattr(theirs, name)(**parameters)
@@ -123,7 +123,7 @@ def test_codecs_from_arrays_to_arrays(
 
 
 @pytest.mark.parametrize(("ours", "name", "parameters", "package"), ARRAY_BYTES)
-def test_codecs_from_arrays_to_bytes(
+def test_numcodecs_serializers_are_exchanged(
     tmp_path: Path, ours: Any, name: str, parameters: dict[str, Any], package: str
 ) -> None:
     pytest.importorskip(package)
@@ -133,7 +133,7 @@ def test_codecs_from_arrays_to_bytes(
     ours_and_theirs(tmp_path / "2", FLOATS, 2, {"compressors": ours}, {"compressors": codec})
 
 
-def test_several_codecs_in_shards(tmp_path: Path) -> None:
+def test_numcodecs_codecs_in_shards_are_exchanged(tmp_path: Path) -> None:
     ours = {"filters": codecs.Delta(), "compressors": [codecs.Shuffle(), codecs.Zlib(1)]}
     peer = {
         "filters": [theirs.Delta(dtype="i4")],

@@ -1,4 +1,4 @@
-"""What Tessarr writes zarr-python and TensorStore read back equal, and the other way round."""
+"""Exchange of arrays with zarr-python and TensorStore in both directions."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def test_records_of_format_3_are_exchanged_with_tensorstore(tmp_path: Path, endi
     np.testing.assert_array_equal(a[2:4], values[2:4])
 
 
-def test_the_table_covers_every_pair() -> None:
+def test_pairwise_table_covers_every_pair() -> None:
     """The pairwise table is not a handful of rows."""
     assert len(ROWS) >= 150
     assert {json.dumps(row["shape"]) for row in ROWS} == {json.dumps(s) for s in FACTORS["shape"]}

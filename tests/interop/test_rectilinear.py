@@ -61,7 +61,7 @@ def test_tessarr_reads_what_zarr_writes(tmp_path: Path, case: dict[str, Any]) ->
     assert ours.metadata.chunk_grid.to_json() == json.loads(json.dumps(stated))
 
 
-def test_both_append_to_one_array(tmp_path: Path) -> None:
+def test_appends_by_both_libraries_are_read(tmp_path: Path) -> None:
     ours = tessarr.create_array(tmp_path, shape=(60, 17), dtype="i4", chunks=[[10, 20, 30], 4])
     ours[:] = values()
     zarr.open_array(tmp_path).append(values()[:3])
@@ -73,7 +73,7 @@ def test_both_append_to_one_array(tmp_path: Path) -> None:
     assert tessarr.open_array(tmp_path).chunks == ((10, 20, 30, 3, 2, 1), 4)
 
 
-def test_a_shrunk_array_is_the_same_to_both(tmp_path: Path) -> None:
+def test_shrunk_array_is_equal_in_both_libraries(tmp_path: Path) -> None:
     ours = tessarr.create_array(tmp_path, shape=(60, 17), dtype="i4", chunks=[[10, 20, 30], 4])
     ours[:] = values()
     ours.resize(25, 17)

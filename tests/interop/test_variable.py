@@ -1,4 +1,4 @@
-"""Elements of any length: the bytes are numcodecs', and zarr-python reads and writes the arrays."""
+"""Variable-length elements: the bytes of numcodecs, and exchange with zarr-python."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def values_of(kind: str) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize(("zarr_format", "kind", "compressor"), CASES)
-def test_zarr_python_reads_what_we_write(
+def test_zarr_python_reads_our_variable_length_arrays(
     tmp_path: Path, zarr_format: Any, kind: str, compressor: str | None
 ) -> None:
     """All elements, absent chunks included, in both formats."""
@@ -111,7 +111,7 @@ def test_zarr_python_reads_what_we_write(
 
 
 @pytest.mark.parametrize(("zarr_format", "kind", "compressor"), CASES)
-def test_we_read_what_zarr_python_writes(
+def test_variable_length_arrays_of_zarr_python_are_read(
     tmp_path: Path, zarr_format: Any, kind: str, compressor: str | None
 ) -> None:
     """And write on top of it what zarr-python reads again."""

@@ -16,7 +16,7 @@ zarr = pytest.importorskip("zarr", reason="zarr-python is not installed")
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_ours_is_read_by_zarr_python(tmp_path: Path, zarr_format: Any) -> None:
+def test_zip_file_is_read_by_zarr_python(tmp_path: Path, zarr_format: Any) -> None:
     path = tmp_path / "a.zip"
     values = np.arange(100).reshape(10, 10)
     with tessarr.open_group(path, "w", zarr_format=zarr_format) as group:
@@ -32,7 +32,7 @@ def test_ours_is_read_by_zarr_python(tmp_path: Path, zarr_format: Any) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_zarr_python_is_read_and_tidied(tmp_path: Path, zarr_format: Any) -> None:
+def test_zip_file_of_zarr_python_is_read_and_rewritten(tmp_path: Path, zarr_format: Any) -> None:
     """What it writes twice is there once, after anything was changed."""
     path = tmp_path / "a.zip"
     with warnings.catch_warnings():
@@ -53,7 +53,7 @@ def test_zarr_python_is_read_and_tidied(tmp_path: Path, zarr_format: Any) -> Non
 
 
 @pytest.mark.parametrize("compression", ["store", "deflate", "zstd", "xz"])
-def test_tensorstore_and_ours_read_each_other(tmp_path: Path, compression: str) -> None:
+def test_zip_files_are_exchanged_with_tensorstore(tmp_path: Path, compression: str) -> None:
     theirs = pytest.importorskip("tensorstore", reason="TensorStore is not installed")
     values = np.arange(100, dtype="i4")
     for number, (writes, reads) in enumerate([(theirs, ours), (ours, theirs)]):

@@ -30,7 +30,7 @@ CASES = {
 }
 
 
-class Aside(Subject):
+class BufferedSubject(Subject):
     """An array whose writes are kept aside, and an array of somebody else in the same store."""
 
     def __init__(self, case: Any) -> None:
@@ -77,7 +77,7 @@ def test_write_buffer_random_writes_match_numpy(kind: str) -> None:
     @examples(300)
     @given(st.data())
     def run(data: st.DataObject) -> None:
-        subject = Aside(data.draw(CASES[kind]))
+        subject = BufferedSubject(data.draw(CASES[kind]))
         for _ in range(data.draw(st.integers(1, 4))):
             if data.draw(st.integers(0, 2)):
                 subject.put(data)

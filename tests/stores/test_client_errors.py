@@ -75,7 +75,7 @@ def test_open_of_url_with_refused_connection_raises_store_error(closed: str, cha
     assert (caught.value.errno, caught.value.retryable) == (errno.ECONNREFUSED, True)
 
 
-def test_open_of_zip_file_behind_refused_connection_is_store_error(closed: str) -> None:
+def test_open_of_zip_file_on_refused_connection_is_store_error(closed: str) -> None:
     """The file system of a chained URL reads the file when it is made."""
     with pytest.raises(StoreError, match="cannot open") as caught:
         tessarr.open(f"zip::http://{closed}/x.zip", mode="r")

@@ -170,7 +170,7 @@ def _flags_of(path: Path) -> int:
     return 0
 
 
-def test_settings_are_kept(tmp_path: Path) -> None:
+def test_settings_survive_pickling_and_copies(tmp_path: Path) -> None:
     """They are part of what a store is; others are refused."""
     store = LocalStore(tmp_path, locking="none", reading="direct", lock_timeout_s=float("inf"))
     assert repr(store) == (

@@ -105,7 +105,7 @@ def test_attribute_value_set_is_copied(node: Any) -> None:
     assert node.attrs["x"] == [1]
 
 
-def test_attribute_set_by_another_handle_is_kept(node: Any) -> None:
+def test_attribute_set_by_another_handle_stays(node: Any) -> None:
     tessarr.open(node.store, path="n").attrs["theirs"] = 1
     node.attrs["ours"] = 2
     check(node, {"a": 1, "deep": {"list": [1, 2]}, "theirs": 1, "ours": 2})

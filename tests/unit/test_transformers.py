@@ -256,7 +256,7 @@ def test_transformer_does_not_see_metadata() -> None:
     assert a.store.get("zarr.json") == before
 
 
-def stated(*transformers: Any) -> dict[str, bytes]:
+def make_documents(*transformers: Any) -> dict[str, bytes]:
     a = tessarr.create_array(None, shape=3, dtype="u1")
     document = json.loads(a.store.get("zarr.json") or b"")
     document["storage_transformers"] = list(transformers)
@@ -265,11 +265,11 @@ def stated(*transformers: Any) -> dict[str, bytes]:
 
 def test_unknown_transformer_raises() -> None:
     with pytest.raises(UnsupportedError, match=r"'x\.cache' is not supported") as caught:
-        tessarr.open_array(stated({"name": "x.cache"}))
+        tessarr.open_array(make_documents({"name": "x.cache"}))
     assert caught.value.kind == "unsupported_storage_transformer"
     assert caught.value.extension == "x.cache"
     with pytest.raises(MetadataError) as broken:
-        tessarr.open_array(stated({"name": "tests.spread", "configuration": {"digits": 9}}))
+        tessarr.open_array(make_documents({"name": "tests.spread", "configuration": {"digits": 9}}))
     assert broken.value.problems[0].loc == "/storage_transformers/0/configuration/digits"
     with pytest.raises(ArgumentError, match="format 2"):
         tessarr.create_array(
@@ -279,7 +279,7 @@ def test_unknown_transformer_raises() -> None:
 
 def test_optional_unknown_transformer_survives() -> None:
     document = {"name": "x.cache", "configuration": {"a": [1]}, "must_understand": False}
-    items = stated(document, "tests.spread")
+    items = make_documents(document, "tests.spread")
     a = tessarr.open_array(items)
     a[:] = [1, 2, 3]
     a.attrs["x"] = 1

@@ -233,6 +233,6 @@ def test_values_that_fit_are_accepted(name, value, expected):
     assert dtype.to_data_type(name).cast_fill(value) == expected
 
 
-def test_the_payload_of_a_nan_scalar_is_kept():
+def test_payload_of_nan_scalar_is_preserved():
     value = np.frombuffer(b"\1\0\xc0\x7f", dtype="<f4")[0]
     assert dtype.to_data_type("float32").cast_fill(value) == b"\1\0\xc0\x7f"

@@ -42,7 +42,7 @@ def opened(folder: Path) -> Any:
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @WAYS
-def test_each_gets_what_it_asked_for(way: Any, tmp_path: Path, layout: str, dtype: str) -> None:
+def test_batch_reads_have_own_values(way: Any, tmp_path: Path, layout: str, dtype: str) -> None:
     chance, values = random.Random(layout + dtype), TYPES[dtype]
     tessarr.create_array(tmp_path, data=values, **LAYOUTS[layout])
     array = opened(tmp_path)
@@ -160,7 +160,7 @@ def far(store: Late) -> Any:
 
 
 @WAYS
-def test_each_is_told_when_what_it_wants_is_there(way: Any) -> None:
+def test_batch_reads_complete_one_by_one(way: Any) -> None:
     values: dict[str, bytes] = {}
     tessarr.create_array(values, data=TYPES["numbers"], **LAYOUTS["zstd"])
     store = Late(values, "c/1/0")
@@ -174,7 +174,7 @@ def test_each_is_told_when_what_it_wants_is_there(way: Any) -> None:
     np.testing.assert_array_equal(parts[1].result(30), NUMBERS[8:16])
 
 
-def test_layers_are_told_when_the_last_of_them_is_there() -> None:
+def test_batch_read_of_layers_completes_with_last_layer() -> None:
     values: dict[str, bytes] = {}
     tessarr.create_array(values, data=TYPES["numbers"], **LAYOUTS["zstd"])
     store = Late(values, "c/1/0")
@@ -216,14 +216,14 @@ def test_who_begins_many_is_served_by_threads(tmp_path: Path) -> None:
         for number in range(10):
             assert array[number, number].read().result() == NUMBERS[number, number]
 
-    def begun() -> None:
+    def start_batch() -> None:
         futures = [array[number, number].read() for number in range(10)]
         for number, future in enumerate(futures):
             assert future.result() == NUMBERS[number, number]
 
     waited()
     assert record_calls(waited).native.count("start_reads") == 0
-    assert record_calls(begun).native.count("start_reads") == 8
+    assert record_calls(start_batch).native.count("start_reads") == 8
     assert record_calls(waited).native.count("start_reads") == 0
 
 
@@ -244,7 +244,7 @@ def test_a_child_begins_reads_of_its_own(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_a_read_keeps_the_bounds_that_it_was_asked_in(tmp_path: Path) -> None:
+def test_batch_read_uses_bounds_of_its_start(tmp_path: Path) -> None:
     """What is resized before a batch is submitted is read as it was, less what is deleted."""
     tessarr.create_array(tmp_path, data=np.arange(1, 21), chunks=(4,))
     array = opened(tmp_path)
@@ -343,7 +343,7 @@ def test_what_waits_for_a_batch_does_not_keep_it(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("spans", [[None] * 10, [slice(k, k + 5) for k in range(0, 50, 5)]])
-def test_a_key_that_is_read_often_in_a_batch_is_asked_for_once(tmp_path: Path, spans: Any) -> None:
+def test_batch_requests_repeated_key_once(tmp_path: Path, spans: Any) -> None:
     files = CountingStore(LocalStore(tmp_path))
     store = ts.KvStore.open(files).result()
     store["a"] = value = bytes(range(100))
@@ -360,22 +360,22 @@ def test_metadata_are_read_once_for_all_who_open_an_array_in_a_batch(tmp_path: P
     tessarr.create_array(tmp_path / "a", data=NUMBERS, chunks=(8, 8))
     store = CountingStore(LocalStore(tmp_path))
 
-    def begun(name: str, batch: ts.Batch) -> Any:
+    def open_and_read(name: str, batch: ts.Batch) -> Any:
         spec = {"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store, "path": name}}
         return ts.open(spec, context=context, batch=batch)
 
     context, before = ts.Context(), store.counts()["opens"]
     with ts.Batch() as batch:
-        futures = [begun(name, batch) for name in ("a/", "a/", "none/", "none/")]
+        futures = [open_and_read(name, batch) for name in ("a/", "a/", "none/", "none/")]
     assert [future.result().shape for future in futures[:2]] == [SHAPE, SHAPE]
     for future in futures[2:]:
         with pytest.raises(NotFoundError):
             future.result()
     assert store.counts()["opens"] - before == 2
     with ts.Batch() as batch:
-        assert begun("a/", batch).result().shape == SHAPE
+        assert open_and_read("a/", batch).result().shape == SHAPE
         futures[0].result().resize(exclusive_max=[50, 50]).result()
-        assert begun("a/", batch).result().shape == (50, 50)
+        assert open_and_read("a/", batch).result().shape == (50, 50)
 
 
 def test_a_batch_that_is_refused_is_forgotten_silently() -> None:
@@ -412,9 +412,7 @@ def test_what_is_wanted_before_shares_nothing_with_what_is_submitted_later(tmp_p
 
 
 @pytest.mark.parametrize("limit", [0, 10**6])
-def test_keys_and_arrays_beside_each_other_get_what_each_asked_for(
-    tmp_path: Path, limit: int
-) -> None:
+def test_batch_of_keys_and_arrays_returns_their_own_values(tmp_path: Path, limit: int) -> None:
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(4, 4), shards=(16, 16))
     files = CountingStore(LocalStore(tmp_path))
     spec = {"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": files}}

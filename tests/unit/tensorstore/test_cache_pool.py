@@ -51,7 +51,7 @@ def opened(store: CountingStore, recheck: Any, memory: Any) -> tessarr.Array:
     return tessarr.open_array(cached(store, memory, recheck), mode="r")
 
 
-def asked(store: CountingStore, before: dict[str, int]) -> dict[str, int]:
+def count_requests(store: CountingStore, before: dict[str, int]) -> dict[str, int]:
     after = store.counts()
     return {name: after[name] - before[name] for name in ("opens", "reads")}
 
@@ -60,13 +60,13 @@ def test_a_repeated_read_of_a_shard_does_nothing(store: CountingStore) -> None:
     array = opened(store, "open", pool(10**7))
     before = store.counts()
     first = array[3, 3]
-    assert asked(store, before) == {"opens": 1, "reads": 2}  # the index, then the chunk
+    assert count_requests(store, before) == {"opens": 1, "reads": 2}  # the index, then the chunk
     before = store.counts()
     assert array[3, 3] == first
     assert array[4, 4] == first + 65
-    assert asked(store, before) == {"opens": 0, "reads": 0}
+    assert count_requests(store, before) == {"opens": 0, "reads": 0}
     array[9, 9]  # another chunk of this shard
-    assert asked(store, before) == {"opens": 1, "reads": 1}
+    assert count_requests(store, before) == {"opens": 1, "reads": 1}
 
 
 def test_parts_of_what_was_read_at_once_are_remembered(store: CountingStore) -> None:
@@ -75,7 +75,7 @@ def test_parts_of_what_was_read_at_once_are_remembered(store: CountingStore) -> 
     before = store.counts()
     assert (array[:16] == everything).all()
     assert (array[3:9, :5] == everything[3:9, :5]).all()
-    assert asked(store, before) == {"opens": 0, "reads": 0}
+    assert count_requests(store, before) == {"opens": 0, "reads": 0}
 
 
 @pytest.mark.parametrize(("recheck", "asks"), [("open", 0), (True, 1)])
@@ -86,11 +86,11 @@ def test_what_was_written_is_remembered(tmp_path: Path, recheck: Any, asks: int)
     array[:4] = 5
     before = store.counts()
     assert (array[:4] == 5).all()
-    assert asked(store, before) == {"opens": asks, "reads": 0}
+    assert count_requests(store, before) == {"opens": asks, "reads": 0}
     array[:4] = 0  # which deletes it
     before = store.counts()
     assert (array[:4] == 0).all()
-    assert asked(store, before) == {"opens": asks, "reads": 0}
+    assert count_requests(store, before) == {"opens": asks, "reads": 0}
 
 
 def test_of_several_who_write_the_last_is_remembered(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_what_is_checked_is_not_read_again(store: CountingStore) -> None:
     array[3, 3]
     before = store.counts()
     array[3, 3]
-    assert asked(store, before) == {"opens": 1, "reads": 0}
+    assert count_requests(store, before) == {"opens": 1, "reads": 0}
 
 
 def test_without_a_pool_only_indexes_are_remembered(store: CountingStore) -> None:
@@ -122,7 +122,7 @@ def test_without_a_pool_only_indexes_are_remembered(store: CountingStore) -> Non
     array[3, 3]
     before = store.counts()
     array[3, 3]
-    assert asked(store, before) == {"opens": 1, "reads": 1}
+    assert count_requests(store, before) == {"opens": 1, "reads": 1}
 
 
 def test_what_others_write_is_seen_when_it_is_checked(store: CountingStore, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_time_to_check_from(store: CountingStore) -> None:
     assert cached(store, memory, False).get("x") == b"1"
     before = store.counts()
     assert cached(store, memory, asked_at - 10).get("x") == b"1"
-    assert asked(store, before)["opens"] == 0
+    assert count_requests(store, before)["opens"] == 0
     store.put("x", b"2")
     assert cached(store, memory, asked_at - 10).get("x") == b"1"
     assert cached(store, memory, time.time()).get("x") == b"2"
@@ -176,7 +176,7 @@ def test_a_pool_has_a_limit_for_all(tmp_path: Path) -> None:
     assert found.counts()["bytes"] <= 10_000
     before = stores[0].counts()
     views[0].get("k0")  # went first
-    assert asked(stores[0], before)["opens"] == 1
+    assert count_requests(stores[0], before)["opens"] == 1
 
 
 def test_stores_do_not_mix(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_what_is_remembered_stays_when_the_array_grows(store: CountingStore) -> 
     grown = array.resize(exclusive_max=[70, 64]).result()
     before = store.counts()
     assert (grown[:64].read().result() == values).all()
-    assert asked(store, before) == {"opens": 0, "reads": 0}
+    assert count_requests(store, before) == {"opens": 0, "reads": 0}
 
 
 def test_what_is_changed_in_part_is_looked_at_once(store: CountingStore) -> None:
@@ -307,9 +307,7 @@ def test_copies_of_metadata_are_looked_for_where_a_group_is(driver: str, tmp_pat
 
 @pytest.mark.parametrize("limit", [10**4, 10**6, 2**20])
 @pytest.mark.parametrize("own", [False, True])
-def test_what_others_have_made_of_metadata_is_seen_when_they_are_opened(
-    own: bool, limit: int, tmp_path: Path
-) -> None:
+def test_open_sees_metadata_changed_by_others(own: bool, limit: int, tmp_path: Path) -> None:
     """Whatever the room; in a pool of their own, too."""
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     others = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()

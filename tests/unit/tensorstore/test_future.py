@@ -221,7 +221,7 @@ def test_makers_are_not_public() -> None:
             make()
 
 
-def test_who_waits_does_what_no_thread_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_thread_runs_queued_task(monkeypatch: pytest.MonkeyPatch) -> None:
     tasks: list[Any] = []
     monkeypatch.setattr(executor._Pool, "_begin_thread", lambda pool: pool._threads.append(None))
     monkeypatch.setattr(executor, "_pools", {})
@@ -235,7 +235,7 @@ def test_who_waits_does_what_no_thread_has_begun(monkeypatch: pytest.MonkeyPatch
     assert tasks == [threading.get_ident()]
 
 
-def test_what_is_made_when_all_are_done_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_combined_result_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the last two end at the same time: one as soon as the other has let go."""
     (first, one), (second, other) = ts.Promise.new(), ts.Promise.new()
     making, go_on = threading.Event(), threading.Event()

@@ -92,7 +92,7 @@ def test_reading_parts(store: ts.KvStore) -> None:
             store.read("a", byte_range=bad)  # type: ignore[arg-type] # ty: ignore
 
 
-def test_generations_tell_states_apart(store: ts.KvStore) -> None:
+def test_generations_distinguish_values(store: ts.KvStore) -> None:
     first = store.write("a", b"1").result().generation
     read = store.read("a").result()
     assert (read.state, read.value) == ("value", b"1")
@@ -155,7 +155,7 @@ def test_paths_are_put_together() -> None:
     assert copy.copy(other).path == "s/x"
 
 
-def test_paths_are_checked_when_keys_are_asked_for(tmp_path: Path) -> None:
+def test_paths_are_checked_at_requests(tmp_path: Path) -> None:
     """What is no part of a key by itself may become one; as with TensorStore."""
     store = ts.KvStore.open(f"file://{tmp_path}/").result()
     hidden = (store / ".") + "hidden"
@@ -191,7 +191,7 @@ def test_memory_is_that_of_the_context() -> None:
     assert ts.KvStore.open("memory://").result().list().result() == []
 
 
-def test_a_context_that_somebody_asks_for_is_that_of_the_store() -> None:
+def test_context_of_kvstore_is_its_own() -> None:
     """Copies of the store have it, too, also where several ask for it at a time."""
     store = ts.KvStore.open("memory://a/").result()
     store["x"] = b"1"
@@ -406,20 +406,20 @@ def test_a_read_opens_a_file_once(
     store = ts.KvStore.open(f"file://{tmp_path}/").result()
     (tmp_path / "a").write_bytes(value := os.urandom(size))
 
-    def asked(**how: Any) -> tuple[Any, ...]:
+    def read_counted(**how: Any) -> tuple[Any, ...]:
         before = root.counts()
         found = store.read("a", **how).result()
-        asked = [root.counts()[name] - before[name] for name in ("opens", "reads", "read_bytes")]
-        return found, *asked
+        counted = [root.counts()[name] - before[name] for name in ("opens", "reads", "read_bytes")]
+        return found, *counted
 
     os.utime(tmp_path / "a", ns=(0, time.time_ns() + 10**12))  # its age tells nothing
-    part, *counts = asked(byte_range=slice(5, 9))
+    part, *counts = read_counted(byte_range=slice(5, 9))
     assert (part.value, *counts) == (value[5:9], 1, 1, 4 if size > 1 << 16 else size)
-    whole, *counts = asked()
+    whole, *counts = read_counted()
     assert (whole.value, *counts) == (value, 1, 1, size)
     known = whole.stamp.generation
     assert part.stamp.generation == known
-    same, *counts = asked(if_not_equal=known)
+    same, *counts = read_counted(if_not_equal=known)
     assert (same.state, *counts) == ("unspecified", 1, 1, size)
 
 

@@ -19,7 +19,7 @@ from tessarr.stores import ZipStore
 
 
 @pytest.mark.parametrize("below", ["file://{}/below/", "memory://", "file://{}/a.zip|zip:"])
-def test_a_zip_file_is_not_made_by_what_changes_nothing(below: str, tmp_path: Path) -> None:
+def test_zip_file_is_not_created_without_changes(below: str, tmp_path: Path) -> None:
     context = ts.Context()
     url = below.format(tmp_path) + "b.zip|zip:"
     base = ts.KvStore.open(below.format(tmp_path), context=context).result()
@@ -135,7 +135,7 @@ def test_parts_of_a_chunk_that_others_write_to_a_zip_file_stay(
     assert array.read().result().tolist() == [5, 1, 1, 7]
 
 
-def test_a_zip_file_that_others_make_meanwhile_is_told(
+def test_zip_file_created_by_others_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.zip"

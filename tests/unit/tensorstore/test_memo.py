@@ -36,7 +36,7 @@ def test_only_equal_values_have_one_key(one: Any, other: Any) -> None:
     assert make_cache_key([one, other]) != make_cache_key([[one], other])
 
 
-def test_kinds_and_bounds_are_told_apart() -> None:
+def test_memo_distinguishes_kinds_and_bounds() -> None:
     values = [1, 1.0, True, "1", b"1", [1], (1,), {"1": 1}, None, 2**63, 0.0, -0.0, [], "", 0]
     assert len({make_cache_key(value) for value in values}) == len(values)
     assert make_cache_key(["ab", "c"]) != make_cache_key(["a", "bc"])

@@ -39,10 +39,10 @@ def _functions() -> dict[str, Any]:
         found[name] = thing
         if inspect.isclass(thing):
             found |= {f"{name}.{of}": one for of, one in inspect.getmembers(thing) if of[0] != "_"}
-    return {name: one for name, one in found.items() if _is_told(one)}
+    return {name: one for name, one in found.items() if _is_public(one)}
 
 
-def _is_told(thing: Any) -> bool:
+def _is_public(thing: Any) -> bool:
     if inspect.isclass(thing):
         return "__init__" in vars(thing) and thing.__module__.startswith("tessarr.")
     return inspect.isroutine(thing)
@@ -88,9 +88,7 @@ def quiet() -> Generator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quiet")
-def test_flags_tell_what_stores_are_asked(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_flags_describe_store_abilities(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     url = f"file://{tmp_path}/"
     ts.parse_tensorstore_flags(["program", "--other", "--tensorstore_verbose_logging=s3,file"])
     ts.KvStore.open(url).result()["a"] = b"123"

@@ -105,7 +105,7 @@ def test_minimal_specs_say_what_is_not_stored() -> None:
     assert "metadata" not in nested.to_json()["base"]
 
 
-def test_bound_resources_are_told_by_name() -> None:
+def test_bound_resources_are_serialized_by_name() -> None:
     context = ts.Context({"cache_pool": {"total_bytes_limit": 5}})
     store = ts.open(
         {**SPEC, "schema": {"domain": {"shape": [2]}}}, create=True, dtype="int8", context=context
@@ -148,7 +148,7 @@ def test_what_is_no_json_is_a_type_error(name: str, value: Any) -> None:
         MADE[name](value)
 
 
-def test_defaults_are_told_everywhere() -> None:
+def test_defaults_are_serialized_everywhere() -> None:
     spec = ts.Spec({**SPEC, "metadata": {"chunk_key_encoding": {"name": "v2"}}})
     assert spec.to_json()["metadata"]["chunk_key_encoding"] == {"name": "v2"}
     told = spec.to_json(include_defaults=True)["metadata"]["chunk_key_encoding"]
@@ -163,7 +163,7 @@ def test_defaults_are_told_everywhere() -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"headers": ["a: b"]}])
-def test_who_is_told_may_change_it(given: dict[str, Any]) -> None:
+def test_serialized_json_is_a_copy(given: dict[str, Any]) -> None:
     spec = ts.KvStore.Spec({"driver": "http", "base_url": "http://127.0.0.1/", **given})
     told = spec.to_json(include_defaults=True)
     told["headers"].append("c: d")
@@ -197,7 +197,7 @@ def test_who_is_told_may_change_it(given: dict[str, Any]) -> None:
     ],
     ids=lambda told: type(told).__name__,
 )
-def test_members_are_told_by_their_names(told: Any) -> None:
+def test_members_are_reported_by_name(told: Any) -> None:
     """In the order of these, as those of specs are, whoever stated them in which order."""
     assert json.dumps(told.to_json()) == json.dumps(told.to_json(), sort_keys=True)
 

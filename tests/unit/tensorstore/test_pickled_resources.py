@@ -44,7 +44,7 @@ def test_what_is_copied_together_shares_as_before(copied: Any, named: bool) -> N
     assert (first["k"], copied(first).list().result()) == (b"1", [])
 
 
-def test_views_of_an_array_of_nobody_else_share_in_a_pickle() -> None:
+def test_pickled_views_share_their_array() -> None:
     one = ts.open(
         {"driver": "zarr3", "kvstore": "memory://"}, create=True, dtype="int8", shape=[3]
     ).result()

@@ -35,7 +35,7 @@ def web(tmp_path: Path) -> Iterator[Proxy]:
         yield proxy
 
 
-def asked(proxy: Proxy, word: str = "") -> list[str]:
+def take_requests(proxy: Proxy, word: str = "") -> list[str]:
     """Return what was asked since the last time, with a word in it."""
     found = [line for line in proxy.requests if word in line]
     proxy.reset_counts()
@@ -90,28 +90,28 @@ def test_the_first_request_may_depend_on_a_state(s3: Proxy, tmp_path: Path) -> N
     assert made.generation
 
 
-def test_a_place_far_away_is_asked_seldom(remote_path: tuple[str, Proxy, str]) -> None:
+def test_remote_kvstore_causes_few_requests(remote_path: tuple[str, Proxy, str]) -> None:
     """One request to open, to read a chunk, to write a whole one; two for a part of a shard."""
     kind, proxy, path = remote_path
     spec = {"driver": "zarr3", "kvstore": servers.kvstore_spec(kind, proxy, path)}
     # The server of GCS loses the last byte of what ends in "\r": not these shards.
     chunks = {"write_chunk": {"shape": [64, 64]}, "read_chunk": {"shape": [16, 16]}}
-    asked(proxy)
+    take_requests(proxy)
     made = ts.open(
         spec, create=True, dtype="int32", shape=[64, 128], chunk_layout=ts.ChunkLayout(chunks)
     ).result()
-    created = asked(proxy)
+    created = take_requests(proxy)
     assert len(created) <= 2, created
     made[:, :64].write(VALUES).result()
-    assert len(asked(proxy)) == 1
+    assert len(take_requests(proxy)) == 1
     opened = ts.open(spec).result()
-    assert len(asked(proxy, "zarr.json")) == 1
+    assert len(take_requests(proxy, "zarr.json")) == 1
     assert (opened[:, :64].read().result() == VALUES).all()
-    assert len(asked(proxy)) == 1
+    assert len(take_requests(proxy)) == 1
     assert opened[3, 3].read().result() == VALUES[3, 3]
-    assert len(asked(proxy)) == (1 if kind == "gcs" else 2)  # it knows no ranges from the end
+    assert len(take_requests(proxy)) == (1 if kind == "gcs" else 2)  # no suffix ranges
     opened[:, 64:128].read().result()  # nothing is stored there
-    assert len(asked(proxy)) == 1
+    assert len(take_requests(proxy)) == 1
 
 
 # How many at a time, and how often
@@ -144,7 +144,7 @@ def test_no_more_requests_than_the_context_allows(remote_path: tuple[str, Proxy,
     assert 3 < proxy.max_concurrent <= 32
 
 
-def test_what_a_busy_server_refuses_is_asked_again(remote_path: tuple[str, Proxy, str]) -> None:
+def test_busy_server_is_retried(remote_path: tuple[str, Proxy, str]) -> None:
     kind, proxy, path = remote_path
     context = ts.Context({f"{kind}_request_retries": QUICK})
     store = ts.KvStore.open(servers.kvstore_spec(kind, proxy, path), context=context).result()
@@ -215,7 +215,7 @@ def test_a_server_that_is_not_there() -> None:
         assert caught.value.retryable
 
 
-def test_rates_are_kept(remote_path: tuple[str, Proxy, str]) -> None:
+def test_rate_limits_hold(remote_path: tuple[str, Proxy, str]) -> None:
     kind, proxy, path = remote_path
     name = f"experimental_{kind}_rate_limiter"
     context = ts.Context({name: {"read_rate": 100, "write_rate": 1e6, "doubling_time": "1h"}})
@@ -333,13 +333,13 @@ def test_credentials_of_google_are_looked_up_when_they_are_needed(
 
     looked_up: list[bool] = []
 
-    def found(**_: Any) -> Any:
+    def find_credentials(**_: Any) -> Any:
         looked_up.append(named)
         if not named:
             raise google.auth.exceptions.DefaultCredentialsError("nobody")
         return google.oauth2.credentials.Credentials("secret"), "project"
 
-    monkeypatch.setattr(google.auth, "default", found)
+    monkeypatch.setattr(google.auth, "default", find_credentials)
     spec = servers.kvstore_spec("gcs", gcs, f"{tmp_path.name}/")
     project = {"project_id": f"project-{named}"}  # fsspec gives the same file system again else
     opened = ts.KvStore.open({**spec, "gcs_user_project": project}).result()
@@ -394,9 +394,9 @@ def test_arrays_on_a_web_server(web: Proxy, tmp_path: Path) -> None:
         assert (ts.open(f"{web.url}/{driver}/").result()[3].read().result() == VALUES[3]).all()
         web.reset_counts()
         ts.open(spec).result()
-        assert len(asked(web)) == 1
+        assert len(take_requests(web)) == 1
         read[3, 3].read().result()
-        assert len(asked(web)) == 1
+        assert len(take_requests(web)) == 1
         with pytest.raises(ReadOnlyError):
             read[0].write(1).result()
 
@@ -460,12 +460,12 @@ def test_ranges_that_a_value_does_not_have_take_one_request(
         span = slice(first, last)
         with pytest.raises(ValueError, match=f"OUT_OF_RANGE: .* for value of size {size}"):
             store.read("a", byte_range=span).result()
-        assert len(asked(proxy)) == 1
+        assert len(take_requests(proxy)) == 1
         assert store.read("a", byte_range=span, if_not_equal=known).result().state == "unspecified"
     proxy.reset_counts()
     found = store.read("a", byte_range=slice(size, None)).result()
     assert found.value == b""
-    assert len(asked(proxy)) == 1
+    assert len(take_requests(proxy)) == 1
     assert store.read("a", if_not_equal=found.stamp.generation).result().state == "unspecified"
 
 
@@ -509,7 +509,7 @@ def test_queries_and_headers_go_with_each_request(web: Proxy, tmp_path: Path) ->
     store = ts.KvStore.open(spec).result()
     assert store["a"] == b"value"
     assert store.spec().to_json() == spec
-    assert set(asked(web)) == {"GET /x/a?token=a+b&empty="}
+    assert set(take_requests(web)) == {"GET /x/a?token=a+b&empty="}
     store.read("a", byte_range=slice(1, 2)).result()
     assert all((one["X-One"], one["X-Two"]) == ("1", "a: b") for one in web.headers)
     assert all("token=a+b" in line for line in web.requests)
@@ -524,7 +524,7 @@ def test_web_addresses_are_encoded_once(web: Proxy, tmp_path: Path) -> None:
     web.reset_counts()
     store = ts.KvStore.open({"driver": "http", "base_url": f"{web.url}/a%2Fb"}).result()
     assert store.read("c d").result().state == "missing"
-    assert {line.partition(" ")[2] for line in asked(web)} == {"/a%2Fb/c%20d"}
+    assert {line.partition(" ")[2] for line in take_requests(web)} == {"/a%2Fb/c%20d"}
 
 
 def test_a_web_server_is_neither_written_nor_listed(web: Proxy) -> None:
@@ -541,7 +541,7 @@ def test_a_web_server_is_neither_written_nor_listed(web: Proxy) -> None:
     assert not web.requests
 
 
-def test_a_busy_web_server_is_asked_again(web: Proxy, tmp_path: Path) -> None:
+def test_busy_web_server_is_retried(web: Proxy, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"value")
     context = ts.Context({"http_request_retries": QUICK, "http_request_concurrency": {"limit": 2}})
     store = ts.KvStore.open(f"{web.url}/", context=context).result()

@@ -258,7 +258,7 @@ def test_blosc_shuffles_whole_elements() -> None:
     assert found == [8, 2, 1]
 
 
-def test_grids_are_made_and_changed_by_themselves() -> None:
+def test_grids_are_created_and_changed() -> None:
     grid = ts.ChunkLayout.Grid({"shape": [10, 0], "elements_soft_constraint": 5})
     grid.update(shape=[0, 12], aspect_ratio_soft_constraint=[1, 2])
     assert (grid.shape, grid.elements, grid.elements_soft_constraint) == ((10, 12), None, 5)
@@ -342,9 +342,7 @@ SHAPES = [(1000, 1000), (4000, 3), (1, 1), (0, 9), (4000, 3), (1500, 1500), (2**
 
 @pytest.mark.parametrize("wish", WISHES)
 @pytest.mark.parametrize("stated", ["schema", "metadata"])
-def test_metadata_that_are_made_are_those_that_their_documents_state(
-    wish: str, stated: str
-) -> None:
+def test_created_metadata_equals_its_document(wish: str, stated: str) -> None:
     driver, metadata, parts = WISHES[wish]
     for shape in SHAPES:
         given = {**metadata, "shape": shape} if stated == "metadata" else metadata
@@ -392,7 +390,7 @@ def test_domains_whose_labels_are_one_together_are_refused() -> None:
     assert schema.domain == ts.IndexDomain(labels=["y", "x"], shape=[2, 3])
 
 
-def test_what_is_told_of_codecs_is_a_copy() -> None:
+def test_codec_json_is_a_copy() -> None:
     spec = ts.CodecSpec({"driver": "zarr", "compressor": {"id": "zlib", "level": 1}})
     spec.to_json()["compressor"]["level"] = 9
     assert spec.to_json()["compressor"] == {"id": "zlib", "level": 1}

@@ -191,7 +191,7 @@ def test_copies_change_alone() -> None:
     assert items.dtype == np.int64
 
 
-def test_a_domain_that_is_not_begun_is_told() -> None:
+def test_uninitialised_domain_raises() -> None:
     class Forgetful(ts.IndexDomain):
         def __init__(self) -> None:
             pass
@@ -257,7 +257,7 @@ LOOKS = [copy.copy, copy.deepcopy, pickle.dumps, repr, compare, begin, set_again
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_what_is_given_may_look_at_the_object_that_is_begun(look: Callable[[Any], Any]) -> None:
+def test_argument_may_read_uninitialised_object(look: Callable[[Any], Any]) -> None:
     begun: list[tuple[Any, Any]] = [
         (ts.Dim(3), ts.Dim(7)),
         (ts.OutputIndexMap(3), ts.OutputIndexMap(7)),
@@ -297,7 +297,7 @@ def test_what_it_is_compared_or_multiplied_with_may_look_at_it(look: Callable[[A
     assert isinstance(unit / factor, ts.Unit)
 
 
-class Told(ts.OutputIndexMap):
+class SubclassedMap(ts.OutputIndexMap):
     """Is begun anew when it is asked for what is kept in it."""
 
     def __getattribute__(self, name: str) -> Any:
@@ -307,7 +307,7 @@ class Told(ts.OutputIndexMap):
 
 
 def test_an_object_may_change_while_it_is_pickled() -> None:
-    told: Any = Told(5)
+    told: Any = SubclassedMap(5)
     assert ts.OutputIndexMap.__reduce__(told)[2][3].tolist() == [1, 2]
 
 

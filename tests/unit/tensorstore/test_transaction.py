@@ -254,7 +254,7 @@ def test_arrays_without_axes() -> None:
     assert int(array[()]) == 3
 
 
-class Told(dict[str, bytes]):
+class RecordingDict(dict[str, bytes]):
     """Notes the threads that write."""
 
     threads: set[int]
@@ -267,7 +267,7 @@ class Told(dict[str, bytes]):
 @pytest.mark.parametrize("main", [False, True])
 def test_commit_runs_in_calling_thread(main: bool) -> None:
     """But not where Ctrl-C would end it half done."""
-    mapping = Told()
+    mapping = RecordingDict()
     mapping.threads = set()
     store = ts.KvStore.open({"driver": "tessarr", "store": mapping}).result()
 

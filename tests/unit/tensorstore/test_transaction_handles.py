@@ -297,15 +297,15 @@ def test_resize_holds_after_replacing_another_array() -> None:
     store = ts.KvStore.open("memory://").result()
     transaction = ts.Transaction()
 
-    def made(path: str) -> tuple[ts.TensorStore, Any]:
+    def create_array(path: str) -> tuple[ts.TensorStore, Any]:
         spec = {"driver": "zarr3"}
         array = ts.open(spec, kvstore=store / path, create=True, shape=[20, 3], **SHRUNK).result()
         inside = array.with_transaction(transaction)
         inside[0] = 1
         return inside, transaction._staging.array(array._driver.array)
 
-    one, began = made("one/")
-    other, _ = made("other/")
+    one, began = create_array("one/")
+    other, _ = create_array("other/")
     document = other.kvstore["zarr.json"]
     one.resize(exclusive_max=[10, None]).result()
     other.resize(exclusive_max=[10, None]).result()

@@ -279,13 +279,13 @@ def test_each_key_value_store_of_a_handle_is_a_new_one() -> None:
 
 
 def test_linked_handles_are_garbage_collected() -> None:
-    def made() -> weakref.ref[ts.TensorStore]:
+    def create_reference() -> weakref.ref[ts.TensorStore]:
         known: list[object] = []
         handle = ts.virtual_chunked(lambda *_: known, dtype=ts.uint8, shape=[3])
         known += [handle, handle.label, STORE.with_transaction(ts.Transaction()).kvstore]
         return weakref.ref(handle)
 
-    found = made()
+    found = create_reference()
     gc.collect()
     assert found() is None
 

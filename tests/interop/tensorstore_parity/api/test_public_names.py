@@ -31,7 +31,7 @@ def test_names_of_the_package() -> None:
 
 
 @pytest.mark.parametrize("name", _CLASSES)
-def test_names_of_classes(name: str) -> None:
+def test_classes_have_public_names(name: str) -> None:
     mine, real = getattr(ours, name), getattr(theirs, name)
     assert _public(real) - {"name", "value"} <= _public(mine)  # members of enumerations have these
     for inner in _public(real):

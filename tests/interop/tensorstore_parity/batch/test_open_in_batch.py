@@ -38,9 +38,7 @@ def test_what_opens_in_a_batch_that_was_submitted_begins_at_once(
 
 @BOTH
 @DRIVERS
-def test_what_opens_waits_as_long_as_somebody_has_the_batch(
-    ts: Any, driver: str, tmp_path: Path
-) -> None:
+def test_open_in_batch_waits_for_end_of_batch(ts: Any, driver: str, tmp_path: Path) -> None:
     _created(ts, driver, tmp_path)
     batch = ts.Batch()
     future = ts.open(_spec(driver, tmp_path), batch=batch)
@@ -55,7 +53,7 @@ def test_what_opens_waits_as_long_as_somebody_has_the_batch(
 @BOTH
 @pytest.mark.parametrize("replaces", [False, True])
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_what_is_made_anew_waits_for_no_batch(
+def test_create_in_batch_does_not_wait(
     ts: Any, driver: str, tmp_path: Path, *, replaces: bool
 ) -> None:
     if replaces:

@@ -346,9 +346,7 @@ def test_batches_end_as_with_tensorstore(first: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stored", STORED)
-def test_what_is_in_a_cache_is_not_asked_for_when_several_want_it(
-    stored: str, tmp_path: Path
-) -> None:
+def test_cached_value_causes_no_request_for_several_reads(stored: str, tmp_path: Path) -> None:
     values = np.arange(SHAPE[0] * SHAPE[1], dtype="i4").reshape(SHAPE)
     grid = {"name": "regular", "configuration": {"chunk_shape": [16, 16]}}
     for word in ("mine", "other"):

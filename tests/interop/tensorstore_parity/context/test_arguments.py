@@ -80,7 +80,7 @@ def test_the_place_may_not_be_in_another_transaction(ts: Any) -> None:
 
 
 @both
-def test_what_is_stripped_may_be_bound_anew(ts: Any) -> None:
+def test_stripped_resource_is_bound_again(ts: Any) -> None:
     one, other = ts.Context(), ts.Context()
     ts.KvStore.open("memory://", context=one).result()["a"] = b"1"
     spec = ts.KvStore.Spec("memory://")
@@ -92,7 +92,7 @@ def test_what_is_stripped_may_be_bound_anew(ts: Any) -> None:
 
 
 @both
-def test_a_write_in_a_transaction_tells_that_it_was_done(ts: Any) -> None:
+def test_write_in_transaction_completes_future(ts: Any) -> None:
     """Only where the condition fails the generation is empty."""
     transaction = ts.Transaction()
     keys = _keys(ts).with_transaction(transaction)
@@ -183,7 +183,7 @@ MODES: list[dict[str, bool]] = [
 @pytest.mark.parametrize("first", MODES, ids=str)
 @pytest.mark.parametrize("second", MODES, ids=str)
 @pytest.mark.parametrize("units", [["4nm", "4nm"], ["4nm", "8nm"], ["4nm", None]], ids=str)
-def test_the_spec_of_a_stack_tells_what_layers_agree_upon(
+def test_spec_of_stack_has_common_members_of_layers(
     first: dict[str, bool], second: dict[str, bool], units: list[str | None]
 ) -> None:
     def told(ts: Any) -> Any:
@@ -295,9 +295,7 @@ def test_functions_that_are_coroutines_read_in_a_batch() -> None:
 @both
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 @pytest.mark.parametrize("layer", ["", "cast"])
-def test_specs_tell_the_bounds_that_others_of_the_context_have_made(
-    ts: Any, driver: str, layer: str
-) -> None:
+def test_spec_has_bounds_set_by_other_handle_of_context(ts: Any, driver: str, layer: str) -> None:
     context, spec = ts.Context(), {"driver": driver, "kvstore": "memory://"}
     one = ts.open(spec, context=context, create=True, dtype=ts.int8, shape=[4]).result()
     other = ts.open(spec, context=context).result()
@@ -312,7 +310,7 @@ def test_specs_tell_the_bounds_that_others_of_the_context_have_made(
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_the_spec_of_what_was_created_anew_is_not_told(driver: str) -> None:
+def test_spec_of_recreated_array_raises(driver: str) -> None:
     def told(ts: Any) -> Any:
         context, spec = ts.Context(), {"driver": driver, "kvstore": "memory://"}
         old = ts.open(spec, context=context, create=True, dtype=ts.int8, shape=[4]).result()

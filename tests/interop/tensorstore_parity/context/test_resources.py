@@ -91,7 +91,7 @@ def _pairs() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("store", "resource"), _pairs())
-def test_what_is_told_of_resources(
+def test_resources_are_described_equally(
     store: str, resource: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_GCE_CHECK", "true")  # nobody is asked for credentials

@@ -77,7 +77,7 @@ def _told(ts: Any, spec: Any) -> list[object]:
 
 
 @pytest.mark.parametrize("number", range(200))
-def test_layers_over_a_whole_store_are_told_by_what_each_has(number: int) -> None:
+def test_layers_over_whole_store_list_their_own_keys(number: int) -> None:
     dice = Random(number)
     layers = [{"base": "memory://whole/"}]
     layers += [_layer(dice, which) for which in range(dice.randrange(1, 5))]
@@ -86,7 +86,7 @@ def test_layers_over_a_whole_store_are_told_by_what_each_has(number: int) -> Non
 
 
 @pytest.mark.parametrize("over", ["zip", "kvstack"])
-def test_layers_below_others_are_told(over: str) -> None:
+def test_layers_below_others_are_listed(over: str) -> None:
     layers = [{"base": "memory://a/"}, {"prefix": "b", "base": "memory://b/"}]
     stack = {"driver": "kvstack", "layers": layers, "path": "bz"}
     spec = (
@@ -139,7 +139,7 @@ def test_keys_of_a_range_that_share_nothing_lack_nothing() -> None:
     assert store.list().result() == [b"b", b"c"]
 
 
-def test_keys_that_no_layer_has_are_not_told_as_if_one_had_them() -> None:
+def test_keys_of_no_layer_are_absent() -> None:
     layers = [
         {"exclusive_max": "b", "base": "memory://a/"},
         {"inclusive_min": "x", "base": "memory://x/"},

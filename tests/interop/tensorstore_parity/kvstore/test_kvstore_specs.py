@@ -162,6 +162,6 @@ def test_paths(path: str, more: str) -> None:
 
 
 @pytest.mark.parametrize("number", range(40, 100, 3))
-def test_lines_are_broken_alike(number: int) -> None:
+def test_lines_are_broken_equally(number: int) -> None:
     json = {"cache_pool#" + "a" * number: {}, "file_io_locking": FILE_LOCK, "file_io_sync": False}
     same(lambda ts: repr(ts.Context.Spec(json)))

@@ -173,7 +173,7 @@ def proxy(tmp_path: Path) -> Iterator[servers.Proxy]:
 @pytest.mark.parametrize("where", ["file", "http"])
 @pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("scenario", ASKS, ids=lambda scenario: scenario.__name__)
-def test_what_several_want_is_asked_for_once(
+def test_value_of_several_reads_is_requested_once(
     scenario: Scenario, stored: str, where: str, tmp_path: Path, proxy: servers.Proxy
 ) -> None:
     counts = []

@@ -116,7 +116,7 @@ def keys(side: Side) -> None:
 
 
 @pytest.mark.parametrize("scenario", [arrays, keys])
-def test_a_bucket_is_asked_no_more_often(
+def test_bucket_requests_are_not_more(
     bucket: tuple[str, Proxy], scenario: Callable[[Side], None]
 ) -> None:
     name = scenario.__name__

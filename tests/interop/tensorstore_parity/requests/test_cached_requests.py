@@ -44,7 +44,9 @@ def _read(side: Side, array: Any, how: str, parts: list[tuple[slice, slice]]) ->
 @pytest.mark.parametrize("seed", [*range(6), 1_700_011, 3_100_003])
 @pytest.mark.parametrize("recheck", [False, "open"])
 @pytest.mark.parametrize("stored", ["chunks", "chunks, zstd", "shards", "shards, zstd"])
-def test_no_read_asks_for_more(stored: str, recheck: Any, seed: int, tmp_path: Path) -> None:
+def test_cached_read_requests_are_not_more(
+    stored: str, recheck: Any, seed: int, tmp_path: Path
+) -> None:
     counts, told = [], []
     grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
     for word in ("ours", "theirs"):
@@ -74,7 +76,7 @@ def test_no_read_asks_for_more(stored: str, recheck: Any, seed: int, tmp_path: P
 
 
 @pytest.mark.parametrize("stored", ["chunks", "shards", "shards, zstd"])
-def test_no_read_from_a_server_asks_for_more(stored: str, tmp_path: Path) -> None:
+def test_cached_read_requests_of_server_are_not_more(stored: str, tmp_path: Path) -> None:
     """Parts that a cache lacks are one request each."""
     grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
     metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, INSIDE)}
@@ -101,7 +103,7 @@ def test_no_read_from_a_server_asks_for_more(stored: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("dtype", ["u1", "i4"])
 @pytest.mark.parametrize("stored", ["chunks", "chunks, zstd", "shards", "shards, zstd"])
-def test_no_read_without_a_cache_asks_a_server_for_more(
+def test_uncached_read_requests_of_server_are_not_more(
     stored: str, dtype: str, tmp_path: Path
 ) -> None:
     """A part of a chunk that is stored as it is is one request, however far its lines are apart."""
@@ -130,7 +132,7 @@ def test_no_read_without_a_cache_asks_a_server_for_more(
         assert asked[0] == [1, 1, 1, 2, 2]
 
 
-def test_a_shard_whose_index_is_remembered_is_not_asked_for_again(tmp_path: Path) -> None:
+def test_cached_shard_index_is_not_requested_again(tmp_path: Path) -> None:
     """A server tells no versions: what was decoded is remembered, and where it is."""
     grid = {"name": "regular", "configuration": {"chunk_shape": [64, 64]}}
     metadata = {"chunk_grid": grid, "codecs": codecs_of("shards, zstd", (8, 64))}
@@ -154,7 +156,7 @@ def test_a_shard_whose_index_is_remembered_is_not_asked_for_again(tmp_path: Path
     assert asked[0][2] == 0
 
 
-def test_what_a_server_says_is_still_so_is_not_asked_for_again(tmp_path: Path) -> None:
+def test_unmodified_value_is_not_requested_again(tmp_path: Path) -> None:
     """Parts of a shard of which the tag is the same, at the cost of one request."""
     grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
     metadata = {"chunk_grid": grid, "codecs": codecs_of("shards", INSIDE)}

@@ -138,7 +138,7 @@ class Session:
 
 
 @pytest.mark.parametrize("seed", [*range(24), 5087])
-def test_no_session_asks_for_more(seed: int, tmp_path: Path) -> None:
+def test_random_session_requests_are_not_more(seed: int, tmp_path: Path) -> None:
     sums, told = [], []
     for word in ("ours", "theirs"):
         draw = random.Random(seed)

@@ -135,7 +135,7 @@ class Run:
 
 
 @pytest.mark.parametrize("first", range(0, 60, 10))
-def test_no_transaction_asks_for_more(first: int, tmp_path: Path) -> None:
+def test_random_transaction_requests_are_not_more(first: int, tmp_path: Path) -> None:
     with servers.file_server(tmp_path) as proxy:
         for seed in range(first, first + 10):
             program = Program(seed)

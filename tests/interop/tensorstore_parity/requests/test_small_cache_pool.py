@@ -122,7 +122,7 @@ class Silent(servers.Files):
 
 @pytest.mark.parametrize("recheck", [False, "open"])
 @pytest.mark.parametrize("stored", ["chunks, zstd", "shards", "shards, zstd"])
-def test_a_small_shard_of_which_nothing_tells_the_state_is_read_whole(
+def test_small_shard_without_generation_is_read_whole(
     stored: str, recheck: Any, tmp_path: Path
 ) -> None:
     """Else what is read later might be of another one."""
@@ -136,7 +136,7 @@ def test_a_small_shard_of_which_nothing_tells_the_state_is_read_whole(
     assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
 
 
-def test_what_nothing_tells_the_state_of_is_read_again_where_it_has_to_hold_now(
+def test_value_without_generation_is_read_again_after_recheck(
     tmp_path: Path,
 ) -> None:
     """TensorStore gives what was there before."""

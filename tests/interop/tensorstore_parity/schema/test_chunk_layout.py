@@ -20,7 +20,7 @@ from interop.tensorstore_parity.random_schemas import (
 )
 
 
-def test_chunks_are_chosen_alike() -> None:
+def test_chunk_shapes_are_chosen_equally() -> None:
     """2500 layouts for arrays of known shape give the same read and write chunks."""
     draw = Cases(11)
     cases = []
@@ -36,7 +36,7 @@ def test_chunks_are_chosen_alike() -> None:
     compare(cases)
 
 
-def test_ratios_of_any_size_choose_alike() -> None:
+def test_aspect_ratios_of_any_size_choose_equally() -> None:
     """Ratios of up to 1e140 to 1, from the least to the largest number, give the same chunks."""
     draw = random.Random(17)
     cases = []
@@ -60,7 +60,7 @@ def test_ratios_of_any_size_choose_alike() -> None:
     compare(cases)
 
 
-def test_layouts_merge_alike() -> None:
+def test_layouts_merge_equally() -> None:
     """Two chunk layouts together are what TensorStore makes of them."""
     draw = Cases(3)
     cases = []
@@ -107,9 +107,7 @@ _GRIDS: list[JSON] = [
 
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
 @pytest.mark.parametrize("write", _GRIDS, ids=repr)
-def test_soft_constraints_on_chunks_that_are_read_and_written_alike(
-    driver: str, write: JSON
-) -> None:
+def test_soft_constraints_on_read_and_write_chunks(driver: str, write: JSON) -> None:
     """In format 3 those on written chunks come first, in format 2 those on read ones."""
     metadata: JSON = {"codecs": []} if driver == "zarr3" else {}
     cases = []

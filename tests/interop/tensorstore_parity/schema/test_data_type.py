@@ -95,7 +95,7 @@ def test_objects(name: str, value: Any) -> None:
     assert made(ts) == made(theirs)
 
 
-def test_equality_asks_for_no_exception() -> None:
+def test_equality_raises_no_exception() -> None:
     # TensorStore raises for what is no data type
     assert ts.int32 != "foo"
     assert ts.int32 != 5

@@ -37,7 +37,7 @@ from tessarr.tensorstore.schema.schema import Schema
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_arrays_are_created_alike(driver: str) -> None:
+def test_arrays_are_created_equally(driver: str) -> None:
     """Metadata and schema give the same document, and the same schema is told of it."""
     draw = Cases(2)
     cases = []
@@ -61,7 +61,7 @@ def test_arrays_are_created_alike(driver: str) -> None:
     compare(cases)
 
 
-def test_schemas_merge_alike() -> None:
+def test_schemas_merge_equally() -> None:
     """Two schemas together are what TensorStore makes of them."""
     draw = Cases(4)
     cases = []
@@ -83,7 +83,7 @@ def _schemas(ts: Any, one: JSON, other: JSON) -> Any:
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_codecs_merge_alike(driver: str) -> None:
+def test_codecs_merge_equally(driver: str) -> None:
     """Two codec specs together are what TensorStore makes of them."""
     draw = Cases(5)
     cases = []
@@ -103,7 +103,7 @@ def _codecs(ts: Any, one: JSON, other: JSON) -> Any:
     return schema.codec.to_json()
 
 
-def test_schemas_are_indexed_alike() -> None:
+def test_schemas_are_indexed_equally() -> None:
     """A view of a schema is the one that TensorStore makes."""
     from interop.tensorstore_parity.indexing.test_dimension_expressions import Cases as Acts
 
@@ -138,7 +138,7 @@ def _indexed(ts: Any, schema: JSON, act: str) -> Any:
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_specs_tell_alike(driver: str) -> None:
+def test_specs_have_equal_properties(driver: str) -> None:
     """What a spec that is not opened tells of its array is what TensorStore's tells."""
     draw = Cases(7)
     cases = []
@@ -162,7 +162,7 @@ def _spec(driver: str, metadata: JSON, schema: JSON) -> Any:
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_existing_arrays_are_checked_alike(driver: str) -> None:
+def test_existing_arrays_are_checked_equally(driver: str) -> None:
     """Constraints that an existing array does not meet are refused by both."""
     draw = Cases(8)
     cases = []
@@ -232,7 +232,7 @@ _OF_SCALARS: list[JSON] = [
 
 
 @pytest.mark.parametrize("spec", [*_SCALARS, *_OF_SCALARS], ids=json.dumps)
-def test_specs_of_scalars_tell_alike(spec: JSON) -> None:
+def test_specs_of_scalars_have_equal_properties(spec: JSON) -> None:
     """Where there is no dimension, the domain is known wherever TensorStore knows it."""
 
     def told(ts: Any, what: str) -> Any:

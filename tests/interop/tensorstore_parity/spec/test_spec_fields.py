@@ -291,7 +291,7 @@ def test_what_cannot_tell_what_is_stored_says_so_later() -> None:
 
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
-def test_what_a_transaction_creates_anew_open_handles_learn(ts: Any) -> None:
+def test_open_handles_see_array_recreated_by_transaction(ts: Any) -> None:
     context = ts.Context()
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     wanted = {"context": context, "create": True, "dtype": "int8", "shape": [7]}

@@ -267,7 +267,7 @@ def test_fill_values_of_other_data_types(driver: str, dtype: str, fill: Any, apa
 
 @pytest.mark.parametrize("count", [-1, 0, 1.0, 1.5, 1e18, 1e19, 2**63 - 1, 2**63, "3", True])
 @pytest.mark.parametrize("kind", ["s3_request_retries", "file_io_retries"])
-def test_how_often_is_asked_again(kind: str, count: Any) -> None:
+def test_retry_counts_are_equal(kind: str, count: Any) -> None:
     compare(lambda ts: ts.Context({kind: {"max_retries": count}}).spec.to_json())
 
 
@@ -291,7 +291,7 @@ OPEN_FORMATS: list[Any] = [
 @pytest.mark.parametrize("spec", OPEN_FORMATS, ids=str)
 @pytest.mark.parametrize("change", [{}, {"unbind_context": True}, {"strip_context": True}], ids=str)
 @pytest.mark.parametrize("include_defaults", [False, True])
-def test_what_is_bound_before_the_format_is_known_is_told(
+def test_context_bound_before_format_detection_is_in_spec(
     spec: Any, change: dict[str, Any], *, include_defaults: bool
 ) -> None:
     given = {"cache_pool": {"total_bytes_limit": 5}, "s3_request_retries": {"max_retries": 4}}
@@ -329,7 +329,7 @@ POOLS: list[Any] = [
     "change", [{}, {"retain_context": True}, {"unbind_context": True}], ids=str
 )
 @pytest.mark.parametrize("include_defaults", [False, True])
-def test_memory_for_metadata_is_told_where_it_is_another(
+def test_metadata_cache_pool_is_in_spec_if_different(
     pools: Any, driver: str, change: dict[str, Any], *, include_defaults: bool
 ) -> None:
     def told(ts: Any) -> Any:
@@ -356,7 +356,7 @@ def _nested(kinds: str) -> dict[str, Any]:
 @pytest.mark.parametrize("kinds", ["", *"cds", *map("".join, product("cds", repeat=2))])
 @pytest.mark.parametrize("minimal", [False, True])
 @pytest.mark.parametrize("include_defaults", [False, True])
-def test_all_is_told_of_open_views(kinds: str, *, minimal: bool, include_defaults: bool) -> None:
+def test_open_views_have_equal_specs(kinds: str, *, minimal: bool, include_defaults: bool) -> None:
     def told(ts: Any) -> Any:
         handle = ts.open(_nested(kinds)).result()
         views = handle, handle[1:], handle.T, handle[::2]
@@ -384,7 +384,7 @@ def test_null_is_what_the_context_above_has_of_the_kind(above: Any, spec: Any) -
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
 @pytest.mark.parametrize("view", ["array", "downsample", "zarr"])
-def test_that_nothing_can_be_resized_is_told_by_the_future(ts: Any, view: str) -> None:
+def test_resize_of_unresizable_array_fails_in_future(ts: Any, view: str) -> None:
     numbers, error = ts.array([1, 2, 3]), NotImplementedError
     if view == "downsample":
         numbers, error = ts.downsample(numbers, [2], "mean"), ValueError

@@ -171,7 +171,7 @@ _ALSO = [
 
 @pytest.mark.parametrize("how", ["keywords", "mode", "open"])
 @pytest.mark.parametrize("also", _ALSO)
-def test_a_format_that_is_found_out_opens_what_there_is(how: str, also: tuple[str, ...]) -> None:
+def test_detected_format_opens_existing_array(how: str, also: tuple[str, ...]) -> None:
     flags = {"open": True, **dict.fromkeys(also, True)}
 
     def answer(ts: Any) -> Any:

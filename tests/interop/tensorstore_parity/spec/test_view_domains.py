@@ -114,7 +114,7 @@ def test_specs_of_downsampled_views_tell_what_they_are_views_of(view: str, metho
 @pytest.mark.parametrize("origin", [0, 1, -3])
 @pytest.mark.parametrize("at", [0, 1, 2, 3])
 @pytest.mark.parametrize("method", ["mean", "stride"])
-def test_nothing_is_behind_an_empty_view(method: str, at: int, origin: int) -> None:
+def test_domain_of_empty_view_is_equal(method: str, at: int, origin: int) -> None:
     def behind(package: Any, step: int) -> Any:
         base = package.array([1, 2, 3, 4, 5, 6, 7]).translate_by[origin]
         view = package.downsample(base, [3], method)[package.d[0].stride[step]][at:at].base

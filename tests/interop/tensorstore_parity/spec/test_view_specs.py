@@ -75,7 +75,7 @@ def test_views_are_shown(text: str) -> None:
     "view",
     ["[...]", ".T", "[::-1]", "[:, ::-1]", "[[0, 2]]", "[:, [0, 1]]", "[..., [0, 1]].T", "[None]"],
 )
-def test_the_order_of_elements_is_told(order: Any, base: str, view: str) -> None:
+def test_spec_has_order_of_elements(order: Any, base: str, view: str) -> None:
     values = np.asarray(np.arange(210).reshape(5, 6, 7), order=order)
     text = f"ts.array(values{base}){view}.spec().chunk_layout.to_json()"
     here, there = (eval(text, {"ts": package, "values": values}) for package in (ts, theirs))
@@ -93,7 +93,7 @@ def test_the_order_of_elements_is_told(order: Any, base: str, view: str) -> None
     ],
 )
 @pytest.mark.parametrize("repeats", [False, True])
-def test_the_order_of_elements_of_index_arrays_is_told(view: str, repeats: bool) -> None:
+def test_spec_has_order_of_elements_of_index_arrays(view: str, repeats: bool) -> None:
     """Dimensions along which elements repeat, as positions of one are taken, are left out."""
     values = np.arange(216).reshape(6, 6, 6).transpose(2, 0, 1)
     if repeats:
@@ -338,7 +338,7 @@ def test_nested_views_have_a_limit(kind: str) -> None:
     ],
     ids=str,
 )
-def test_the_rank_of_a_cast_is_told_once(spec: Any) -> None:
+def test_spec_of_cast_has_one_rank(spec: Any) -> None:
     def told(package: Any) -> Any:
         base = {"driver": "zarr3", "kvstore": "memory://ranks/", **spec["base"]}
         cast = {"driver": "cast", "dtype": "float32", **spec, "base": base}

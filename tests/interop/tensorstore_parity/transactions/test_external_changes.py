@@ -236,7 +236,7 @@ def test_repeatable_reads_of_changed_chunks(kind: str, tmp_path: Path) -> None:
     assert world.ended() == (ValueError, [1, 2, 3, 4])
 
 
-def test_resized_in_memory_behind_a_slash() -> None:
+def test_resize_in_memory_after_slash() -> None:
     """Texts in memory are keys that no file may have."""
     world = World(ours, "zarr3", {"driver": "memory", "path": "/a//b/"})
     world.create()[...] = [1, 2, 3, 4]

@@ -1,4 +1,4 @@
-"""New arrays from those of h5py, zarr-python and Dask: what is kept, and what the data is."""
+"""New arrays from those of h5py, zarr-python and Dask: settings and values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def file(tmp_path: Path) -> Any:
         yield opened
 
 
-def test_a_dataset_of_h5py(file: Any) -> None:
+def test_from_h5py_dataset_keeps_settings_and_values(file: Any) -> None:
     a = file.create_dataset("a", data=NUMBERS, chunks=(2, 3), compression="gzip", fillvalue=7)
     for b in (tessarr.from_array(data=a), tessarr.array(a), tessarr.create_array(data=a)):
         assert (b.dtype, b.compressors) == (a.dtype, (Blosc(),))
@@ -42,7 +42,7 @@ def test_a_dataset_of_h5py(file: Any) -> None:
     assert again.compressors[0].get_config() == {"id": "gzip", "level": 4}
 
 
-def test_text_of_h5py(file: Any) -> None:
+def test_from_h5py_text_is_string_array(file: Any) -> None:
     import h5py
 
     a = file.create_dataset("a", data=["a", "bcé"], dtype=h5py.string_dtype())
@@ -57,7 +57,7 @@ def test_text_of_h5py(file: Any) -> None:
     assert list(tessarr.zeros_like(a)[:]) == ["", ""]
 
 
-def test_arrays_of_arrays_of_h5py(file: Any) -> None:
+def test_from_h5py_variable_length_arrays(file: Any) -> None:
     import h5py
 
     a = file.create_dataset("a", (2,), dtype=h5py.vlen_dtype("i4"))
@@ -67,7 +67,7 @@ def test_arrays_of_arrays_of_h5py(file: Any) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_an_array_of_zarr_python(zarr_format: Any) -> None:
+def test_from_zarr_python_array_keeps_settings_and_values(zarr_format: Any) -> None:
     zarr = pytest.importorskip("zarr")
     a = zarr.create_array(
         {},
@@ -88,7 +88,7 @@ def test_an_array_of_zarr_python(zarr_format: Any) -> None:
     assert np.array_equal(other[:], NUMBERS)
 
 
-def test_a_sharded_array_of_zarr_python() -> None:
+def test_from_sharded_zarr_python_array_keeps_shards() -> None:
     zarr = pytest.importorskip("zarr")
     a = zarr.create_array(
         {},
@@ -105,7 +105,7 @@ def test_a_sharded_array_of_zarr_python() -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_text_of_zarr_python(zarr_format: Any) -> None:
+def test_from_zarr_python_text_is_string_array(zarr_format: Any) -> None:
     zarr = pytest.importorskip("zarr")
     a = zarr.create_array({}, shape=(3,), dtype=str, chunks=(2,), zarr_format=zarr_format)
     a[:] = np.array(["a", "bb", "c"], dtype=object)
@@ -114,7 +114,7 @@ def test_text_of_zarr_python(zarr_format: Any) -> None:
         assert list(b[:]) == ["a", "bb", "c"]
 
 
-def test_an_array_of_dask() -> None:
+def test_from_dask_array_keeps_chunks() -> None:
     array = pytest.importorskip("dask.array")
     a = array.arange(25, chunks=10)
     for b in (tessarr.from_array(data=a), tessarr.array(a)):
@@ -123,7 +123,7 @@ def test_an_array_of_dask() -> None:
     assert tessarr.zeros_like(a).chunks == (10,)
 
 
-def test_saving_arrays_of_others(file: Any, tmp_path: Path) -> None:
+def test_save_of_h5py_dataset_stores_values(file: Any, tmp_path: Path) -> None:
     a = file.create_dataset("a", data=NUMBERS)
     tessarr.save(tmp_path / "saved", a, b=a)
     loaded = tessarr.load(tmp_path / "saved")
