@@ -41,7 +41,7 @@ def script(here: Path, run: Run, request: pytest.FixtureRequest) -> Path:
     return path
 
 
-def asked(*words: str) -> list[str]:
+def run_shell(*words: str) -> list[str]:
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done
     return done.stdout.splitlines()
@@ -59,7 +59,7 @@ def test_bash(script: Path, line: str, expected: set[str]) -> None:
         f"source {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _tessarr; "
         "printf '%s\\n' \"${COMPREPLY[@]}\""
     )
-    assert set(asked("bash", "--norc", "-c", code)) == expected
+    assert set(run_shell("bash", "--norc", "-c", code)) == expected
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_bash(script: Path, line: str, expected: set[str]) -> None:
 @pytest.mark.parametrize(("line", "expected"), CASES)
 def test_fish(script: Path, line: str, expected: set[str]) -> None:
     """Verbs, options, choices and paths with spaces."""
-    found = asked("fish", "--no-config", "-c", f"source {script}; complete -C '{line}'")
+    found = run_shell("fish", "--no-config", "-c", f"source {script}; complete -C '{line}'")
     names = {line.split("\t")[0].rstrip("/").replace("\\ ", " ") for line in found}
     assert expected <= names
     assert names <= expected or line.endswith(" ")
@@ -80,8 +80,8 @@ def test_fish(script: Path, line: str, expected: set[str]) -> None:
 def test_zsh(script: Path) -> None:
     """The script defines a function that completes the command."""
     code = f"autoload -U compinit; compinit -u -d dump; source {script}; print $_comps[tessarr]"
-    assert asked("zsh", "-f", "-c", code) == ["_tessarr"]
-    asked("zsh", "-n", str(script))
+    assert run_shell("zsh", "-f", "-c", code) == ["_tessarr"]
+    run_shell("zsh", "-n", str(script))
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -23,7 +23,7 @@ def make(name: str, values: Any, **settings: Any) -> None:
     tessarr.create_array(name, data=values, overwrite=True, **settings)
 
 
-def found(run: Run, *arguments: Any) -> list[dict[str, Any]]:
+def differences(run: Run, *arguments: Any) -> list[dict[str, Any]]:
     code, out, _ = run("diff", *arguments, "--json")
     listed: list[dict[str, Any]] = json.loads(out)
     assert code == (1 if listed else 0)
@@ -35,8 +35,8 @@ def test_no_difference(here: Path, run: Run) -> None:
     make("a", VALUES)
     shutil.copytree("a", "b")
     assert run("diff", "a", "b") == (0, "", "")
-    assert found(run, "a", "b") == []
-    assert found(run, "a", "a") == []
+    assert differences(run, "a", "b") == []
+    assert differences(run, "a", "a") == []
 
 
 @pytest.mark.parametrize("settings", [{}, {"chunks": (4, 3)}, {"zarr_format": 2, "order": "F"}])
@@ -47,7 +47,7 @@ def test_values(here: Path, run: Run, settings: dict[str, Any]) -> None:
     other[1, 5] += 0.5
     other[4, 0] -= 2
     make("b", other, **({"chunks": (3, 4)} | settings))
-    (difference,) = found(run, "a", "b", "--only", "values")
+    (difference,) = differences(run, "a", "b", "--only", "values")
     assert difference == {
         "path": "",
         "what": "values",
@@ -68,11 +68,11 @@ def test_tolerance(here: Path, run: Run) -> None:
     """Absolute, and relative to the second."""
     make("a", np.array([1.0, 100.0, -5.0]))
     make("b", np.array([1.0, 101.0, -5.01]))
-    assert found(run, "a", "b")[0]["count"] == 2
-    assert found(run, "a", "b", "--atol", "0.02")[0]["at"] == [1]
-    assert found(run, "a", "b", "--atol", "1") == []
-    assert found(run, "a", "b", "--rtol", "0.01") == []
-    assert found(run, "a", "b", "--rtol", "0.0099")[0]["at"] == [1]
+    assert differences(run, "a", "b")[0]["count"] == 2
+    assert differences(run, "a", "b", "--atol", "0.02")[0]["at"] == [1]
+    assert differences(run, "a", "b", "--atol", "1") == []
+    assert differences(run, "a", "b", "--rtol", "0.01") == []
+    assert differences(run, "a", "b", "--rtol", "0.0099")[0]["at"] == [1]
     assert run("diff", "a", "b", "--rtol", "-1")[0] == 2
     assert run("diff", "a", "b", "--atol", "nan")[0] == 2
 
@@ -86,12 +86,12 @@ def test_diff_equal_nan_compares_nan(here: Path, run: Run, dtype: Any, chunks: i
     part[2] = "NaT" if values.dtype.kind == "M" else np.nan
     make("a", values, chunks=2)
     make("b", values, chunks=chunks)
-    assert found(run, "a", "b", "--only", "values") == []
-    (difference,) = found(run, "a", "b", "--only", "values", "--no-equal-nan")
+    assert differences(run, "a", "b", "--only", "values") == []
+    (difference,) = differences(run, "a", "b", "--only", "values", "--no-equal-nan")
     assert (difference["count"], difference["at"]) == (1, [2])
     part[2] = part[1]
     make("b", values, chunks=chunks)
-    assert found(run, "a", "b", "--only", "values")[0]["at"] == [2]
+    assert differences(run, "a", "b", "--only", "values")[0]["at"] == [2]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_differences_of_data_types(
     """Small integers do not wrap, large ones are not rounded, and kinds may differ."""
     make("a", values)
     make("b", other)
-    (difference,) = found(run, "a", "b", "--only", "values")
+    (difference,) = differences(run, "a", "b", "--only", "values")
     assert (difference["count"], difference["largest"]) == (1, largest)
 
 
@@ -120,7 +120,7 @@ def test_text_and_objects(here: Path, run: Run) -> None:
     """Elements of any length."""
     make("a", np.array(["x", "yy", ""], object), dtype=str)
     make("b", np.array(["x", "y", ""], object), dtype=str, chunks=1)
-    (difference,) = found(run, "a", "b", "--only", "values")
+    (difference,) = differences(run, "a", "b", "--only", "values")
     assert (difference["first"], difference["second"], difference["at"]) == ("yy", "y", [1])
 
 
@@ -128,17 +128,17 @@ def test_no_dimensions_and_no_elements(here: Path, run: Run) -> None:
     """A place without numbers; nothing to compare."""
     make("a", np.array(1))
     make("b", np.array(2), compressors=None)
-    assert found(run, "a", "b", "--only", "values")[0]["at"] == []
+    assert differences(run, "a", "b", "--only", "values")[0]["at"] == []
     make("a", np.zeros((0, 3)))
     make("b", np.zeros((0, 3)), compressors=None)
-    assert found(run, "a", "b", "--only", "values") == []
+    assert differences(run, "a", "b", "--only", "values") == []
 
 
 def test_metadata_and_storage(here: Path, run: Run) -> None:
     """Each by its name; and one without the other."""
     make("a", VALUES.astype(">f4"), chunks=(3, 4), dimension_names=("y", "x"), zarr_format=3)
     make("b", VALUES, chunks=(6, 8), fill_value=1, zarr_format=2, compressors=None)
-    listed = {(d["what"], d["name"]): (d["first"], d["second"]) for d in found(run, "a", "b")}
+    listed = {(d["what"], d["name"]): (d["first"], d["second"]) for d in differences(run, "a", "b")}
     assert listed["metadata", "data type"] == ("float32", "float64")
     assert listed["metadata", "fill value"] == (0.0, 1.0)
     assert listed["metadata", "dimension names"] == (["y", "x"], None)
@@ -146,29 +146,29 @@ def test_metadata_and_storage(here: Path, run: Run) -> None:
     assert listed["storage", "chunks"] == ([3, 4], [6, 8])
     assert {("storage", "codecs"), ("storage", "chunk keys")} <= set(listed)
     assert not any(what == "values" for what, _ in listed)
-    only = {d["what"] for d in found(run, "a", "b", "--only", "metadata")}
+    only = {d["what"] for d in differences(run, "a", "b", "--only", "metadata")}
     assert only == {"metadata"}
-    assert found(run, "a", "b", "--ignore", "metadata,storage") == []
+    assert differences(run, "a", "b", "--ignore", "metadata,storage") == []
 
 
 def test_shapes(here: Path, run: Run) -> None:
     """Values of other shapes are not compared, but no accident either."""
     make("a", VALUES)
     make("b", VALUES[:5])
-    (difference,) = found(run, "a", "b", "--ignore", "storage")
+    (difference,) = differences(run, "a", "b", "--ignore", "storage")
     assert (difference["name"], difference["first"], difference["second"]) == (
         "shape",
         [6, 8],
         [5, 8],
     )
-    assert found(run, "a", "b", "--only", "values") == [difference]
+    assert differences(run, "a", "b", "--only", "values") == [difference]
 
 
 def test_attributes(here: Path, run: Run) -> None:
     """Changed, added, removed; 1 is not true."""
     make("a", VALUES, attributes={"same": {"x": [1, None]}, "n": 1, "gone": 1})
     make("b", VALUES, attributes={"same": {"x": [1, None]}, "n": True, "new": [2]})
-    listed = {d["name"]: (d["first"], d["second"]) for d in found(run, "a", "b")}
+    listed = {d["name"]: (d["first"], d["second"]) for d in differences(run, "a", "b")}
     assert listed == {"n": (1, True), "gone": (1, None), "new": (None, [2])}
     _, out, _ = run("diff", "a", "b")
     assert out == (
@@ -194,16 +194,16 @@ def test_hierarchies(here: Path, run: Run) -> None:
         "/left: group only in a",
         "/leftover: array only in b",
     ]
-    assert found(run, "a/same", "b/same") == []
-    assert found(run, "a", "b/same")[-1]["what"] == "node"
+    assert differences(run, "a/same", "b/same") == []
+    assert differences(run, "a", "b/same")[-1]["what"] == "node"
 
 
 def test_formats(here: Path, run: Run) -> None:
     """A converted hierarchy has the same values, attributes and metadata."""
     tessarr.create_group("a", zarr_format=2).create_array("x", data=VALUES, chunks=(2, 3))
     tessarr.convert("a", "b", to=3)
-    assert found(run, "a", "b", "--ignore", "storage") == []
-    assert {d["path"] for d in found(run, "a", "b")} == {"", "x"}
+    assert differences(run, "a", "b", "--ignore", "storage") == []
+    assert {d["path"] for d in differences(run, "a", "b")} == {"", "x"}
 
 
 def test_diff_ignores_consolidated_metadata(here: Path, run: Run) -> None:
@@ -213,7 +213,7 @@ def test_diff_ignores_consolidated_metadata(here: Path, run: Run) -> None:
     shutil.copytree("a", "b")
     document = here / "b/x/zarr.json"
     document.write_text(document.read_text().replace("float64", "float32"))
-    assert "data type" in {d["name"] for d in found(run, "a", "b", "--ignore", "values")}
+    assert "data type" in {d["name"] for d in differences(run, "a", "b", "--ignore", "values")}
 
 
 def test_quiet(here: Path, run: Run) -> None:
@@ -239,27 +239,27 @@ def test_diff_of_absent_node_exits_2(here: Path, run: Run) -> None:
     tessarr.create_group("g").create_array("x", data=1)
     shutil.copytree("g", "h")
     (here / "h/x/zarr.json").write_text("{")
-    assert found(run, "g", "h")[0]["second"] == "unreadable"
+    assert differences(run, "g", "h")[0]["second"] == "unreadable"
 
 
 def test_chunks_that_are_not_stored(here: Path, run: Run) -> None:
     """They are the fill value, wherever a chunk stands on the other side."""
     make("a", np.zeros((6, 8)), chunks=(3, 4), write_empty_chunks=True)
     make("b", np.zeros((6, 8)), chunks=(3, 4))
-    assert found(run, "a", "b") == []
+    assert differences(run, "a", "b") == []
     tessarr.open_array("a")[5, 7] = 1
-    assert found(run, "a", "b")[0]["at"] == [5, 7]
+    assert differences(run, "a", "b")[0]["at"] == [5, 7]
     make("b", np.zeros((6, 8)), chunks=(6, 8), compressors=None)
-    assert found(run, "a", "b", "--only", "values")[0]["at"] == [5, 7]
+    assert differences(run, "a", "b", "--only", "values")[0]["at"] == [5, 7]
 
 
 def test_large_and_empty(here: Path, run: Run) -> None:
     """Arrays of petabytes of which nothing is stored are compared at once."""
     for name in ("a", "b"):
         tessarr.create_array(name, shape=(1 << 50,), chunks=(1 << 20,), dtype="u1")
-    assert found(run, "a", "b") == []
+    assert differences(run, "a", "b") == []
     tessarr.open_array("b")[1 << 49] = 1
-    assert found(run, "a", "b")[0]["at"] == [1 << 49]
+    assert differences(run, "a", "b")[0]["at"] == [1 << 49]
 
 
 @pytest.mark.parametrize("shards", [None, (4, 4)])
@@ -276,6 +276,6 @@ def test_diff_compares_region_by_region(
     for most in (1, 100, 1 << 20):
         monkeypatch.setattr(diff_nodes, "_REGION_BYTES", most)
         for name in ("b", "c"):
-            (difference,) = found(run, "a", name, "--only", "values")
+            (difference,) = differences(run, "a", name, "--only", "values")
             assert difference["count"] == np.count_nonzero(values != other)
             assert difference["at"] == np.argwhere(values != other)[0].tolist()

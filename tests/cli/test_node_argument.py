@@ -39,7 +39,7 @@ def data(here: Path) -> Path:
         ("memory://x/y", ("memory://x/y", "")),
     ],
 )
-def test_hierarchy_above_node_is_found(data: Path, text: str, expected: tuple[str, str]) -> None:
+def test_hierarchy_above_node_is_opened(data: Path, text: str, expected: tuple[str, str]) -> None:
     """As far up as there are groups."""
     assert split_location(text) == expected
 

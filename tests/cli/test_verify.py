@@ -31,7 +31,7 @@ def data(here: Path) -> Path:
     return here
 
 
-def found(run: Run, *arguments: Any) -> list[tuple[str, str | None]]:
+def findings(run: Run, *arguments: Any) -> list[tuple[str, str | None]]:
     code, out, _ = run("verify", *arguments, "--json")
     listed = json.loads(out)["findings"]
     assert code == (1 if listed else 0)
@@ -48,8 +48,8 @@ def test_verify_of_valid_hierarchy_finds_nothing(data: Path, run: Run) -> None:
     assert (code, out) == (0, "")
     assert err.startswith("4 nodes, 8 stored objects (2.0K decoded) in ")
     assert err.endswith(": nothing is wrong\n")
-    assert found(run, "data.zarr/deep/shards") == []
-    assert found(run, "old") == []
+    assert findings(run, "data.zarr/deep/shards") == []
+    assert findings(run, "old") == []
     code, out, _ = run("verify", "data.zarr", "--json", "--no-data")
     assert json.loads(out) == {
         "findings": [],
@@ -72,8 +72,8 @@ def test_verify_finds_damaged_objects(
 ) -> None:
     """Chunks and shards, whatever is wrong with their bytes."""
     damage(data / "data.zarr" / key, change)
-    assert found(run, "data.zarr") == [("damaged", key)]
-    assert found(run, "data.zarr", "--no-data") == []
+    assert findings(run, "data.zarr") == [("damaged", key)]
+    assert findings(run, "data.zarr", "--no-data") == []
     code, out, err = run("verify", "data.zarr")
     assert code == 1
     assert out.startswith(f"damaged: {key}: cannot decode chunk")
@@ -102,9 +102,9 @@ def test_large_shards_are_read_in_parts(
 ) -> None:
     """Told once, with all that is lost; memory stays bounded."""
     monkeypatch.setattr(verify_checks, "_READ_BYTES", 4 * 4 * 4)
-    assert found(run, "data.zarr") == []
+    assert findings(run, "data.zarr") == []
     damage(data / "data.zarr/deep/shards/c/0/0", lambda b: b[:-30])
-    assert found(run, "data.zarr") == [("damaged", "deep/shards/c/0/0")]
+    assert findings(run, "data.zarr") == [("damaged", "deep/shards/c/0/0")]
     assert "(4 of 4 subchunks are lost)" in run("verify", "data.zarr")[1]
 
 
@@ -115,8 +115,8 @@ def test_verify_finds_stray_keys(data: Path, run: Run) -> None:
         (root / key).parent.mkdir(parents=True, exist_ok=True)
         (root / key).write_text("?")
     expected = {"plain/readme", "plain/c/01/0", "deep/x", "loose/y/z", "plain/c/0/0.5"}
-    assert set(found(run, "data.zarr")) == {("stray", key) for key in expected}
-    assert found(run, "--ignore", "stale,stray", "data.zarr") == []
+    assert set(findings(run, "data.zarr")) == {("stray", key) for key in expected}
+    assert findings(run, "--ignore", "stale,stray", "data.zarr") == []
 
 
 def test_verify_finds_chunks_outside(data: Path, run: Run) -> None:
@@ -125,7 +125,7 @@ def test_verify_finds_chunks_outside(data: Path, run: Run) -> None:
     stated = json.loads(document.read_text())
     document.write_text(json.dumps({**stated, "shape": [16, 8]}))
     keys = ["plain/c/0/1", "plain/c/1/1"]
-    assert found(run, "data.zarr") == [("outside", key) for key in keys]
+    assert findings(run, "data.zarr") == [("outside", key) for key in keys]
 
 
 def test_verify_finds_leftovers_of_stopped_writers(data: Path, run: Run) -> None:
@@ -133,7 +133,7 @@ def test_verify_finds_leftovers_of_stopped_writers(data: Path, run: Run) -> None
     folder = data / "data.zarr/plain/c/0"
     (folder / "0.1234567890abcdef.partial").write_bytes(b"half")
     (folder / "1.__lock").write_bytes(b"half")
-    assert found(run, "data.zarr") == [
+    assert findings(run, "data.zarr") == [
         ("leftover", "plain/c/0/0.1234567890abcdef.partial"),
         ("leftover", "plain/c/0/1.__lock"),
     ]
@@ -145,7 +145,7 @@ def test_stopped_deletions_and_replacements_are_leftovers(data: Path, run: Run) 
     for name in ("plain.__deleted.__lock", "plain.__new.__lock"):
         (root / name / "node" / "c").mkdir(parents=True)
         (root / name / "node" / "zarr.json").write_text("{}")
-    assert found(run, "data.zarr") == [
+    assert findings(run, "data.zarr") == [
         ("leftover", "plain.__deleted.__lock"),
         ("leftover", "plain.__new.__lock"),
     ]
@@ -161,8 +161,8 @@ def test_verify_ignores_active_writer(data: Path, run: Run) -> None:
     with path.open("wb") as file:
         lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)
         fcntl.fcntl(file, fcntl.F_OFD_SETLK, lock)
-        assert found(run, "data.zarr") == []
-    assert len(found(run, "data.zarr")) == 1
+        assert findings(run, "data.zarr") == []
+    assert len(findings(run, "data.zarr")) == 1
 
 
 def test_verify_finds_broken_metadata(data: Path, run: Run) -> None:
@@ -176,9 +176,9 @@ def test_verify_finds_broken_metadata(data: Path, run: Run) -> None:
     assert "/data_type" in out
     assert "damaged: deep/shards/c/0/0" in out
     path.write_text("{")
-    assert ("metadata", "plain/zarr.json") in found(run, "data.zarr")
+    assert ("metadata", "plain/zarr.json") in findings(run, "data.zarr")
     (data / "data.zarr/zarr.json").write_text("{")
-    assert found(run, "data.zarr") == [("metadata", "zarr.json")]
+    assert findings(run, "data.zarr") == [("metadata", "zarr.json")]
 
 
 def test_verify_finds_defects(here: Path, run: Run) -> None:
@@ -188,13 +188,13 @@ def test_verify_finds_defects(here: Path, run: Run) -> None:
     document["filters"] = []
     (here / "a/.zarray").write_text(json.dumps(document))
     for _ in range(2):
-        assert found(run, "a") == [("defect", ".zarray")]
+        assert findings(run, "a") == [("defect", ".zarray")]
 
 
 def test_verify_finds_unreachable_groups(data: Path, run: Run) -> None:
     """A folder with nodes below, and no metadata of its own."""
     (data / "data.zarr/deep/zarr.json").unlink()
-    assert found(run, "data.zarr") == [("missing", "deep/")]
+    assert findings(run, "data.zarr") == [("missing", "deep/")]
     _, out, _ = run("verify", "data.zarr")
     assert "nobody finds 'deep/shards'" in out
 
@@ -205,21 +205,21 @@ def test_chunks_that_are_not_stored(data: Path, run: Run) -> None:
     code, _, err = run("verify", "data.zarr")
     assert code == 0
     assert "1 of 8 chunks are not stored" in err
-    assert found(run, "data.zarr", "--complete") == [("missing", "plain/c/0/1")]
+    assert findings(run, "data.zarr", "--complete") == [("missing", "plain/c/0/1")]
 
 
 @pytest.mark.parametrize("name", ["data.zarr", "old"])
 def test_verify_finds_stale_consolidated_metadata(data: Path, run: Run, name: str) -> None:
     """In both formats; fresh copies are no fault."""
     tessarr.consolidate_metadata(name)
-    assert found(run, name) == []
+    assert findings(run, name) == []
     key = "zarr.json" if name == "data.zarr" else ".zmetadata"
     for path in list((data / name).glob("**/c")) + list((data / name).glob("**/0.0")):
         document = path.parent / ("zarr.json" if name == "data.zarr" else ".zarray")
         document.write_text(document.read_text().replace("16", "15", 1))
-    assert {finding for finding in found(run, name) if finding[0] == "stale"} == {("stale", key)}
+    assert {finding for finding in findings(run, name) if finding[0] == "stale"} == {("stale", key)}
     damage(data / name / key, lambda b: b.replace(b'"metadata"', b'"metadato"'))
-    assert ("stale", key) in found(run, name) or ("metadata", key) in found(run, name)
+    assert ("stale", key) in findings(run, name) or ("metadata", key) in findings(run, name)
 
 
 def test_verify_output_is_bounded(data: Path, run: Run) -> None:
@@ -244,9 +244,9 @@ def test_verify_of_absent_node_exits_2(data: Path, run: Run) -> None:
 
 def test_format_1(old: Path, run: Run) -> None:
     """Its documents are no strays, and its chunks are read."""
-    assert found(run, "old") == []
+    assert findings(run, "old") == []
     (old / "0").write_bytes(b"1")
-    assert found(run, "old") == [("damaged", "0")]
+    assert findings(run, "old") == [("damaged", "0")]
 
 
 @needs_corpus

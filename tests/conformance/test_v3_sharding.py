@@ -285,7 +285,7 @@ def test_a_shard_that_becomes_all_fill_is_deleted():
 
 
 @pytest.mark.covers("V3-SHARD-12")
-def test_a_shard_is_what_the_codecs_before_made():
+def test_shard_holds_output_of_previous_codecs():
     settings = {"shape": [4, 6], "chunk_grid": regular(4, 6)}
     array = open_v3(**settings, codecs=[transpose(1, 0), sharding(3, 2)])
     values = np.arange(24, dtype="i4").reshape(4, 6)

@@ -321,7 +321,7 @@ def test_interrupt_at_any_time_completes_reads_for_other_threads(read: str) -> N
         with busy():
             future, notified = READS[read](array), SimpleQueue[Any]()
             future.add_done_callback(notified.put)
-            waiting = [_begun(wait, future, notified) for wait in (_waits, _awaits)]
+            waiting = [_start_wait(wait, future, notified) for wait in (_waits, _awaits)]
             ended = not _interrupted_after(moment, future.result)
         for thread in waiting:
             thread.join(60)
@@ -358,7 +358,9 @@ def test_interrupt_at_any_time_leaves_promises_consistent(end: str) -> None:
     assert interrupted > 3
 
 
-def _begun(wait: Callable[..., None], future: Any, notified: SimpleQueue[Any]) -> threading.Thread:
+def _start_wait(
+    wait: Callable[..., None], future: Any, notified: SimpleQueue[Any]
+) -> threading.Thread:
     """Begin a thread that waits for a future and does not read itself."""
     ready = threading.Event()
     thread = threading.Thread(target=wait, args=(future, notified, ready), daemon=True)

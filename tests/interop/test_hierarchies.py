@@ -80,7 +80,7 @@ def test_path_with_both_formats_opens_format_3() -> None:
 
 
 @needs_corpus
-def test_implicit_groups_are_not_found() -> None:
+def test_implicit_groups_are_absent() -> None:
     path = path_of("G3-T6")
     assert tessarr.open(path, "r", path="a/b/c").shape == (3,)
     for group in ("", "a", "a/b"):

@@ -61,7 +61,7 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def made(**settings: Any) -> tuple[Meeting, tessarr.Array]:
+def create_array(**settings: Any) -> tuple[Meeting, tessarr.Array]:
     store = Meeting()
     asked: dict[str, Any] = {"data": VALUES, "compressors": None, **settings}
     return store, tessarr.create_array(ForeignStore(store), **asked)
@@ -70,7 +70,7 @@ def made(**settings: Any) -> tuple[Meeting, tessarr.Array]:
 @pytest.mark.usefixtures("one_thread")
 def test_futures_share_requests() -> None:
     """Reads that were begun are under way at the same time, as many as the store wants."""
-    store, array = made(chunks=(1, 16384))
+    store, array = create_array(chunks=(1, 16384))
     store.meets = threading.Barrier(40)
     futures = [array.read(row) for row in range(40)]
     np.testing.assert_array_equal([future.result(60) for future in futures], VALUES)
@@ -80,7 +80,7 @@ def test_futures_share_requests() -> None:
 def test_reads_of_many_shards_are_concurrent() -> None:
     """What lies apart in shards is asked for at the same time, in all of them."""
     values = np.tile(VALUES, 8)
-    store, array = made(data=values, shards=(2, 1 << 17), chunks=(1, 4096))
+    store, array = create_array(data=values, shards=(2, 1 << 17), chunks=(1, 4096))
     store.meets = threading.Barrier(40)  # the first and a distant subchunk of a row, of 20 shards
     columns = [0, 100_000]
     np.testing.assert_array_equal(array.oindex[::2, columns], values[::2, columns])
@@ -91,7 +91,7 @@ def test_distant_ranges_are_requested_concurrently() -> None:
     """What lies far apart in a large chunk that no codec changes is asked for at the same time."""
     values = np.zeros((40, 1 << 19), "u1")
     values[:, 7] = range(1, 41)
-    store, array = made(data=values, chunks=values.shape)
+    store, array = create_array(data=values, chunks=values.shape)
     store.meets = threading.Barrier(40)
     np.testing.assert_array_equal(array[:, 7], values[:, 7])
 
@@ -103,7 +103,7 @@ def test_distant_ranges_are_requested_concurrently() -> None:
 )
 def test_small_gaps_are_coalesced(settings: dict[str, Any], requests: int) -> None:
     """Where each request is waited for, it is worth more bytes than in a file."""
-    store, array = made(**settings)
+    store, array = create_array(**settings)
     store.asked.clear()
     np.testing.assert_array_equal(array[:4, 5], VALUES[:4, 5])
     assert len(store.asked) == requests  # and the index of a shard
@@ -111,7 +111,7 @@ def test_small_gaps_are_coalesced(settings: dict[str, Any], requests: int) -> No
 
 def test_full_shard_read_is_one_request() -> None:
     """As something is wanted of each of them, its index is not asked for first."""
-    store, array = made(shards=(40, 16384), chunks=(10, 4096))
+    store, array = create_array(shards=(40, 16384), chunks=(10, 4096))
     store.asked.clear()
     np.testing.assert_array_equal(array[5:35, 100:-100], VALUES[5:35, 100:-100])
     assert store.asked == ["c/0/0"]

@@ -36,7 +36,7 @@ ALL = (SIDE // CHUNK + 1) ** 2
 VALUES = np.arange(1, SIDE * SIDE + 1, dtype="i4").reshape(SIDE, SIDE)
 
 
-def made(store: Any, path: str) -> tessarr.Array:
+def create_array(store: Any, path: str) -> tessarr.Array:
     """Return a new array, whose bucket was found."""
     array = tessarr.create_array(store, path=path, shape=VALUES.shape, chunks=CHUNK, dtype="i4")
     array[0, 0] = 1
@@ -59,7 +59,7 @@ def methods(proxy: Proxy) -> dict[str, int]:
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="names of threads are in /proc")
 def test_write_of_many_chunks_uses_few_threads(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    array = made(bucket(s3, "threads"), "a")
+    array = create_array(bucket(s3, "threads"), "a")
     before = set(os.listdir("/proc/self/task"))
     most = 0
 
@@ -85,7 +85,7 @@ def test_write_of_many_chunks_uses_few_threads(s3: Proxy, monkeypatch: pytest.Mo
 
 def test_partial_and_fill_chunks_are_stored(s3: Proxy) -> None:
     """These are read before, those are removed; all by few requests at a time."""
-    array = made(bucket(s3, "parts"), "a")
+    array = create_array(bucket(s3, "parts"), "a")
     array[:] = VALUES
     assert s3.max_concurrent == FEW
     assert (array[:] == VALUES).all()
@@ -106,7 +106,8 @@ def test_partial_and_fill_chunks_are_stored(s3: Proxy) -> None:
 
 
 def test_write_to_busy_server_is_retried(s3: Proxy) -> None:
-    array = made(RetryingStore(bucket(s3, "busy"), max_retries=60, first_delay_s=0.001), "a")
+    store = RetryingStore(bucket(s3, "busy"), max_retries=60, first_delay_s=0.001)
+    array = create_array(store, "a")
     s3.reset_counts()
     s3.refusals = [503] * 40
     array[:] = VALUES
@@ -115,7 +116,7 @@ def test_write_to_busy_server_is_retried(s3: Proxy) -> None:
 
 
 def test_failed_write_stops_later_writes(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    array = made(bucket(s3, "refused"), "a")
+    array = create_array(bucket(s3, "refused"), "a")
 
     def refuse(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) -> Answer:
         return Answer(403, {}, b"") if len(s3.requests) > 40 else ask(headers)
@@ -134,7 +135,7 @@ def test_failed_write_stops_later_writes(s3: Proxy, monkeypatch: pytest.MonkeyPa
 
 
 def test_stored_value_is_cached(s3: Proxy) -> None:
-    array = made(LRUStoreCache(bucket(s3, "cached"), max_size=1 << 24), "a")
+    array = create_array(LRUStoreCache(bucket(s3, "cached"), max_size=1 << 24), "a")
     array[:] = VALUES
     s3.reset_counts()
     assert (array[:] == VALUES).all()
@@ -146,7 +147,7 @@ def test_stored_value_is_cached(s3: Proxy) -> None:
 
 
 def test_concurrent_writes_respect_limits(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    array = made(LimitedStore(bucket(s3, "limited"), Limits(concurrency=5)), "a")
+    array = create_array(LimitedStore(bucket(s3, "limited"), Limits(concurrency=5)), "a")
     monkeypatch.setattr(s3, "delay_s", 0.002)
     s3.reset_counts()
     array[:] = VALUES
@@ -157,7 +158,7 @@ def test_concurrent_writes_respect_limits(s3: Proxy, monkeypatch: pytest.MonkeyP
 
 def test_write_waits_for_held_keys(s3: Proxy) -> None:
     store = bucket(s3, "held")
-    array = made(store, "a")
+    array = create_array(store, "a")
     held, seen = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -195,7 +196,7 @@ def test_file_system_stores_large_values(s3: Proxy, monkeypatch: pytest.MonkeyPa
 def test_interrupt_ends_write_after_pending_requests(
     s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    array = made(bucket(s3, "ended"), "a")
+    array = create_array(bucket(s3, "ended"), "a")
     main = threading.main_thread().ident
     assert main is not None
 
@@ -218,7 +219,7 @@ def test_interrupt_ends_write_after_pending_requests(
 
 def test_wait_for_held_key_is_interruptible(s3: Proxy) -> None:
     """And does not store it when it is free."""
-    array = made(bucket(s3, "given up"), "a")
+    array = create_array(bucket(s3, "given up"), "a")
     main = threading.main_thread().ident
     assert main is not None
     held, ended = threading.Event(), threading.Event()

@@ -84,13 +84,13 @@ def test_conflict_calls_function_again(cache: LRUStoreCache, inner: Compares) ->
     inner.data["k"] = b"new"
     seen = []
 
-    def made(now: bytes | None) -> bytes:
+    def update(now: bytes | None) -> bytes:
         seen.append(now)
         if now == b"old":
             raise ValueError("it is old")
         return b"newer"
 
-    cache.change("k", made)
+    cache.change("k", update)
     assert (seen, inner.data["k"], cache.get("k")) == ([b"old", b"new"], b"newer", b"newer")
 
 
@@ -104,12 +104,12 @@ def test_error_of_function_reaches_user(
     inner.data["k"] = b"new"
     seen = []
 
-    def made(now: bytes | None) -> bytes:
+    def update(now: bytes | None) -> bytes:
         seen.append(now)
         raise kind
 
     with pytest.raises(kind):
-        cache.change("k", made)
+        cache.change("k", update)
     assert seen == ([b"old", b"new"] if kind is ValueError else [b"old"])
     assert inner.data["k"] == b"new"
 

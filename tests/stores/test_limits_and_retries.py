@@ -502,7 +502,7 @@ def test_interrupt_after_lost_response_is_raised(times: int) -> None:
     store = RetryingStore(ForeignStore(lossy), first_delay_s=1e-4)
     called = 0
 
-    def made(now: bytes | None) -> bytes:
+    def update(now: bytes | None) -> bytes:
         nonlocal called
         called += 1
         if called == times:
@@ -510,7 +510,7 @@ def test_interrupt_after_lost_response_is_raised(times: int) -> None:
         return (now or b"") + b"!"
 
     with pytest.raises(KeyboardInterrupt):
-        store.change("key", made)
+        store.change("key", update)
     assert called == times
 
 

@@ -71,7 +71,7 @@ class Mistaken(Other):
         return max(0, first - 100), max(0, last - 100)
 
 
-class Behind(Other):
+class AfterStart(Other):
     """Gives what stands behind the beginning."""
 
     def part(self, first: int, last: int) -> tuple[int, int]:
@@ -143,7 +143,7 @@ def test_refused_range_without_size_reads_whole_file(
     assert requests == ["bytes=80000-80008", ""][:count]
 
 
-@pytest.mark.parametrize("handler", [Mistaken, Behind])
+@pytest.mark.parametrize("handler", [Mistaken, AfterStart])
 def test_wrong_range_in_response_raises(folder: Path, handler: type[Files]) -> None:
     stored = (folder / "c/1/0").read_bytes()
     with served(folder, handler) as url:

@@ -108,7 +108,7 @@ def test_chain_that_ends_in_a_path_is_opened(
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_chain_over_absent_file_raises_node_not_found(tmp_path: Path) -> None:
+def test_chain_over_absent_file_raises_error_of_node(tmp_path: Path) -> None:
     """The file system's own error is the cause of one of Tessarr."""
     pytest.importorskip("fsspec", reason="fsspec is not installed")
     with pytest.raises(NotFoundError, match="tar::"):
