@@ -21,27 +21,27 @@ VALUES = np.arange(6 * 40).reshape(6, 40).astype("i4")
 @pytest.fixture
 def group_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of reads of each engine call."""
-    found: list[int] = []
+    result: list[int] = []
     real = _engine.start_reads
 
     def counted(reads: Any, futures: Any, **how: Any) -> Any:
-        found.append(len(reads))
+        result.append(len(reads))
         return real(reads, futures, **how)
 
     monkeypatch.setattr(_engine, "start_reads", counted)
-    return found
+    return result
 
 
 def rows(folder: Path) -> list[Any]:
-    made = []
+    built = []
     for number, values in enumerate(VALUES):
         place = {"driver": "file", "path": f"{folder}/{number}/"}
         spec = {"driver": "zarr3", "kvstore": place}
         layout = ts.ChunkLayout(chunk_shape=[10])
         row = ts.open(spec, create=True, dtype="int32", shape=[40], chunk_layout=layout).result()
         row.write(values).result()
-        made.append(row)
-    return made
+        built.append(row)
+    return built
 
 
 ROW, PLACE = ts.OutputIndexMap(input_dimension=0), ts.OutputIndexMap(input_dimension=2, offset=4)
@@ -86,14 +86,14 @@ def test_views_of_one_array(tmp_path: Path, name: str, order: Any, dtype: str) -
     array = ts.open(spec, create=True, dtype=dtype, shape=[6, 40], chunk_layout=layout).result()
     array.write(values).result()
     view, expected = VIEWS[name](array), VIEWS[name](ts.array(values, dtype=dtype)).read().result()
-    found = view.read(order=order).result()
-    np.testing.assert_array_equal(found, expected)
-    assert found.flags.c_contiguous or order == "F"
+    result = view.read(order=order).result()
+    np.testing.assert_array_equal(result, expected)
+    assert result.flags.c_contiguous or order == "F"
     out = np.zeros((2, *expected.shape), expected.dtype)[1, ..., ::-1]
     with ts.Batch() as batch:
-        made = view.read(batch=batch), view.read(batch=batch, out=out)
-    assert made[1].result() is out
-    np.testing.assert_array_equal(made[0].result(), expected)
+        built = view.read(batch=batch), view.read(batch=batch, out=out)
+    assert built[1].result() is out
+    np.testing.assert_array_equal(built[0].result(), expected)
     np.testing.assert_array_equal(out, expected)
 
 
@@ -116,32 +116,32 @@ def test_layers_of_text(name: str) -> None:
 
 @pytest.mark.parametrize("name", VIEWS)
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_layers_are_read_by_one_call(tmp_path: Path, name: str, order: Any) -> None:
+def test_layers_are_read_by_single_call(tmp_path: Path, name: str, order: Any) -> None:
     view = VIEWS[name](ts.stack(rows(tmp_path), axis=0))
     expected = VIEWS[name](ts.array(VALUES)).read().result()
-    found: Any = None
+    result: Any = None
 
     def read() -> None:
-        nonlocal found
-        found = view.read(order=order).result()
+        nonlocal result
+        result = view.read(order=order).result()
 
     calls = Counter(record_calls(read).native)
-    np.testing.assert_array_equal(found, expected)
-    assert found.flags.c_contiguous or order == "F"
+    np.testing.assert_array_equal(result, expected)
+    assert result.flags.c_contiguous or order == "F"
     assert calls["VisibleLayers.read"] == 1, calls
     assert calls["View.to_selection"] == calls["apply_view"] == calls["put"] == 0, calls
 
 
 def test_layers_of_all_kinds(tmp_path: Path) -> None:
     """Layers in memory, stored layers, and combinations of them."""
-    one, two, *_ = rows(tmp_path)
+    item, two, *_ = rows(tmp_path)
     fields = {"metadata": {"dtype": [["x", "<i4"], ["y", "<f8"]]}, "field": "x"}
     spec = {"driver": "zarr", "kvstore": "memory://", **fields}
     other = ts.open(spec, create=True, shape=[40]).result()
     other.write(VALUES[4]).result()
     layers = [
-        *(one, ts.array(VALUES[1]), two, one, other),
-        *(ts.cast(ts.cast(two, "int64"), "int32"), one[10:20].translate_to[0], two[5]),
+        *(item, ts.array(VALUES[1]), two, item, other),
+        *(ts.cast(ts.cast(two, "int64"), "int32"), item[10:20].translate_to[0], two[5]),
     ]
     layers[7] = layers[7][ts.IndexTransform(domain=ts.IndexDomain(shape=[40]), output=[])]
     layers[6] = ts.overlay([ts.array(VALUES[3]), layers[6]])
@@ -159,17 +159,17 @@ def test_layers_of_all_kinds(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["string", "bool", "float8_e5m2", "int4", "complex64"])
 def test_layers_of_all_types(tmp_path: Path, dtype: str) -> None:
-    made = []
+    built = []
     for k in range(3):
         spec = {"driver": "zarr3", "kvstore": (tmp_path / str(k)).as_uri() + "/"}
-        one = ts.open(spec, create=True, dtype=dtype, shape=[2]).result()
+        item = ts.open(spec, create=True, dtype=dtype, shape=[2]).result()
         values = (
-            [b"ab", b""] if dtype == "string" else np.array([k, 1]).astype(one.dtype.numpy_dtype)
+            [b"ab", b""] if dtype == "string" else np.array([k, 1]).astype(item.dtype.numpy_dtype)
         )
-        one.write(values).result()
-        made.append(one)
-    expected = np.stack([one.read().result() for one in made])
-    stack = ts.stack(made, axis=0)
+        item.write(values).result()
+        built.append(item)
+    expected = np.stack([item.read().result() for item in built])
+    stack = ts.stack(built, axis=0)
     np.testing.assert_array_equal(stack.read().result(), expected)
     np.testing.assert_array_equal(
         stack.vindex[[2, 0], [0, 1]].read().result(), expected[[2, 0], [0, 1]]
@@ -185,9 +185,9 @@ def test_layers_changed_by_other_writers(tmp_path: Path) -> None:
         stack.read().result()
     np.testing.assert_array_equal(stack[:, :20].read().result(), VALUES[:, :20])
     layers[2].resize(exclusive_max=[60]).result()
-    found = stack.read().result()
-    np.testing.assert_array_equal(found[2, 20:], 0)
-    np.testing.assert_array_equal(np.delete(found, 2, 0), np.delete(VALUES, 2, 0))
+    result = stack.read().result()
+    np.testing.assert_array_equal(result[2, 20:], 0)
+    np.testing.assert_array_equal(np.delete(result, 2, 0), np.delete(VALUES, 2, 0))
 
 
 def test_layers_into_unsuitable_output_are_refused(tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ VALUES = np.random.default_rng(0).integers(0, 1000, SHAPE).astype("u2")
 def stored(tmp_path: Path) -> ts.TensorStore:
     spec = {"driver": "zarr3", "kvstore": (tmp_path / "a").as_uri()}
     layout = ts.ChunkLayout(chunk_shape=[50, 60])
-    made = ts.open(spec, create=True, dtype="uint16", shape=SHAPE, chunk_layout=layout).result()
-    made.write(VALUES).result()
-    return made
+    built = ts.open(spec, create=True, dtype="uint16", shape=SHAPE, chunk_layout=layout).result()
+    built.write(VALUES).result()
+    return built
 
 
 def peak_bytes(work: Callable[[], object]) -> int:
@@ -75,7 +75,7 @@ def test_copy_to_view_writes_only_its_elements(stored: ts.TensorStore, view: Vie
     assert (out == expected).all()
 
 
-def test_copy_broadcasts_one_row(stored: ts.TensorStore) -> None:
+def test_copy_broadcasts_single_row(stored: ts.TensorStore) -> None:
     out = np.zeros(SHAPE, "u2")
     ts.array(out)[10:20].write(stored[3]).result()
     assert (out[10:20] == VALUES[3]).all()

@@ -27,8 +27,8 @@ NEW: dict[str, Any] = {"create": True, "delete_existing": True}
 
 def _stored(array: ts.TensorStore) -> dict[str, Any]:
     name = "zarr.json" if array.spec().to_json()["driver"] == "zarr3" else ".zarray"
-    found: dict[str, Any] = json.loads(array.kvstore.read(name).result().value)
-    return found
+    result: dict[str, Any] = json.loads(array.kvstore.read(name).result().value)
+    return result
 
 
 def _calls(act: Callable[[], object]) -> Counter[str]:
@@ -48,7 +48,7 @@ def test_similar_arrays_are_garbage_collected(name: str) -> None:
         assert ts.open(spec, context=context, **NEW, **parts).result().rank == 1
 
     def metadata() -> int:
-        return sum(type(found) is ArrayMeta for found in gc.get_objects())
+        return sum(type(result) is ArrayMeta for result in gc.get_objects())
 
     create()
     gc.collect()
@@ -91,21 +91,21 @@ def test_similar_arrays_equal_separate_ones(name: str) -> None:
         cases = list(range(12))
         for k in cases if turn else reversed(cases):
             parts = {**kinds[k % 2], "shape": [7 + k % 3, 6], "fill_value": k // 6}
-            made = ts.open(
+            built = ts.open(
                 {"driver": name, "kvstore": f"memory://{turn}/"}, **NEW, **parts
             ).result()
-            found = _stored(made), made.schema, made[1:3, 2].read().result().tolist()
-            assert told.setdefault(k, found) == found
-            assert found[0]["shape"] == parts["shape"]
-            assert made.fill_value == parts["fill_value"]
+            result = _stored(built), built.schema, built[1:3, 2].read().result().tolist()
+            assert told.setdefault(k, result) == result
+            assert result[0]["shape"] == parts["shape"]
+            assert built.fill_value == parts["fill_value"]
 
 
 @FORMATS
 def test_mismatching_shapes_of_metadata_and_schema_are_refused(name: str) -> None:
     """Also where another array was created with equal ones."""
-    for shape, stated in ([4, 5], [4, 5]), ([4, 5], [4, 6]), ([6, 5], [6, 5]), ([6, 5], [5]):
-        spec = {"driver": name, "kvstore": "memory://a/", **NEW, "metadata": {"shape": stated}}
-        if shape == stated:
+    for shape, explicit in ([4, 5], [4, 5]), ([4, 5], [4, 6]), ([6, 5], [6, 5]), ([6, 5], [5]):
+        spec = {"driver": name, "kvstore": "memory://a/", **NEW, "metadata": {"shape": explicit}}
+        if shape == explicit:
             assert ts.open(spec, dtype="int8", shape=shape).result().shape == (*shape,)
         else:
             with pytest.raises(ValueError, match=r"match|rank"):
@@ -153,8 +153,8 @@ def test_later_change_of_location_does_not_change_spec() -> None:
     spec = ts.Spec({"driver": "zarr3", "kvstore": place})
     place.path = "b/"
     assert spec.kvstore.path == "a/"
-    made = ts.open(spec, create=True, dtype="int8", shape=[2]).result()
-    assert made.kvstore.path == "a/"
+    built = ts.open(spec, create=True, dtype="int8", shape=[2]).result()
+    assert built.kvstore.path == "a/"
 
 
 @FORMATS
@@ -162,8 +162,8 @@ def test_delete_existing_keeps_the_folder(name: str, tmp_path: Path) -> None:
     """What was in the folder is gone, and the folder itself is the same."""
     spec = {"driver": name, "kvstore": f"file://{tmp_path}/a/"}
     for length in (3, 4):
-        made = ts.open(spec, **NEW, dtype="int8", shape=[length, 2]).result()
-        made[...] = 1
+        built = ts.open(spec, **NEW, dtype="int8", shape=[length, 2]).result()
+        built[...] = 1
         (tmp_path / "a" / "below").mkdir()
         (tmp_path / "a" / "below" / "other").write_bytes(b"")
         folder = os.open(tmp_path / "a", os.O_RDONLY)
@@ -198,9 +198,9 @@ def _views(schema: ts.Schema) -> list[ts.Schema]:
 
 def test_fill_values_of_schemas_cannot_be_written_to() -> None:
     """Neither those of views, nor what users gave: schemas are recalled."""
-    given = np.arange(3, dtype="int32")
-    schema = ts.Schema(dtype="int32", shape=[4, 3], fill_value=given)
-    given[...] = 9
+    arguments = np.arange(3, dtype="int32")
+    schema = ts.Schema(dtype="int32", shape=[4, 3], fill_value=arguments)
+    arguments[...] = 9
     for view in _views(schema):
         fill = view.fill_value
         before = fill.tolist()
@@ -216,10 +216,10 @@ def test_layouts_of_views_are_independent() -> None:
     """What is found of one is recalled, and neither user of it changes what the other has."""
     store = ts.open("memory://a/|zarr3:", create=True, dtype="int8", shape=[8, 6]).result()
     view, other = store[::2, 1:], store[::4]
-    one, same = view.chunk_layout, view.chunk_layout
-    assert one == same
-    one.update(read_chunk_elements=5)
-    assert (one.read_chunk.elements, same.read_chunk.elements) == (5, None)
+    item, same = view.chunk_layout, view.chunk_layout
+    assert item == same
+    item.update(read_chunk_elements=5)
+    assert (item.read_chunk.elements, same.read_chunk.elements) == (5, None)
     assert view.chunk_layout == same
     assert other.chunk_layout != same
 
@@ -235,7 +235,7 @@ def test_rank_of_metadata_shape_is_checked(name: str) -> None:
 
 
 @FORMATS
-def test_an_error_of_keywords_is_one_error(name: str) -> None:
+def test_keyword_error_is_single_error(name: str) -> None:
     with pytest.raises(ArgumentError, match="u1") as caught:
         ts.open({"driver": name, "kvstore": "memory://"}, create=True, dtype="u1", shape=[4])
     assert caught.value.__context__ is None
@@ -309,10 +309,10 @@ def test_fill_values_that_do_not_fit_are_refused(dtype: str, value: Any) -> None
 def test_filters_may_omit_defaults(said: str) -> None:
     filters = [{"id": "delta", "dtype": "<i4"}]
     spec = {"driver": "zarr", "kvstore": "memory://"}
-    stated: Any = {"metadata": {"filters": filters}}
+    explicit: Any = {"metadata": {"filters": filters}}
     if said == "codec":
-        stated = {"schema": {"codec": {"driver": "zarr", "filters": filters}}}
-    store = ts.open({**spec, **stated}, create=True, dtype="int32", shape=[4]).result()
+        explicit = {"schema": {"codec": {"driver": "zarr", "filters": filters}}}
+    store = ts.open({**spec, **explicit}, create=True, dtype="int32", shape=[4]).result()
     store[...] = [1, 2, 3, 4]
     assert store.read().result().tolist() == [1, 2, 3, 4]
     assert store.codec.to_json()["filters"] == [{**filters[0], "astype": "<i4"}]
@@ -321,10 +321,10 @@ def test_filters_may_omit_defaults(said: str) -> None:
 def _filled(data_type: str, fill: Any) -> bytes:
     """Return the fill value of a new array of format 2 whose elements have a fixed length."""
     members = {"driver": "zarr", "kvstore": "memory://", "metadata": {"dtype": data_type}}
-    made = ts.open(members, create=True, shape=[2, 3], fill_value=fill).result()
-    found = made.fill_value
-    assert found is not None
-    return found.tobytes()
+    built = ts.open(members, create=True, shape=[2, 3], fill_value=fill).result()
+    result = built.fill_value
+    assert result is not None
+    return result.tobytes()
 
 
 @pytest.mark.parametrize("fill", [2.5, np.inf, 1j, np.float32(2.5), np.array(2.5), 1, True])
@@ -345,7 +345,7 @@ def test_bytes_by_keyword(data_type: str, fill: Any) -> None:
 @pytest.mark.parametrize("how", [{"create": True}, {"open": True, "assume_metadata": True}])
 def test_chunk_shape_of_rank_0_sets_rank(how: dict[str, bool]) -> None:
     spec: dict[str, Any] = {"driver": "zarr", "kvstore": "memory://"}
-    made = ts.open({**spec, "metadata": {"chunks": []}}, dtype="float32", **how).result()
-    assert (made.rank, made.dtype.name) == (0, "float32")
+    built = ts.open({**spec, "metadata": {"chunks": []}}, dtype="float32", **how).result()
+    assert (built.rank, built.dtype.name) == (0, "float32")
     with pytest.raises(ValueError, match="shape or domain"):
         ts.open({**spec, "metadata": {"chunks": [2]}}, dtype="float32", **how).result()

@@ -90,9 +90,9 @@ def test_text_is_of_objects(where: Any) -> None:
     for values in (["d", "é", ""], np.array(["d", "é", ""]), np.array(["d", "é", ""], "O")):
         store.write("x").result()
         store.write(values).result()
-        found = store.read().result()
-        assert (found.dtype, found.tolist()) == (np.dtype("O"), ["d", "é", ""])
-        assert {type(one) for one in found} == {str}
+        result = store.read().result()
+        assert (result.dtype, result.tolist()) == (np.dtype("O"), ["d", "é", ""])
+        assert {type(item) for item in result} == {str}
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_json_of_specs_is_plain() -> None:
     spec = ts.Spec({"driver": "zarr3", "metadata": {"attributes": members}})
     told = spec.to_json()["metadata"]["attributes"]
     assert told == {"a": [0, 1, 2], "b": 0.5, "c": ["a", 1, [1]]}
-    assert {type(one) for one in told["c"]} == {str, int, list}
+    assert {type(item) for item in told["c"]} == {str, int, list}
 
 
 def test_a_range_is_a_list_of_elements() -> None:
@@ -177,10 +177,12 @@ ARRAYS: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "expected"), ARRAYS, ids=[str(k) for k in range(len(ARRAYS))])
-def test_arrays_are_lists_of_one_element_of_json(given: Any, expected: Any) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "expected"), ARRAYS, ids=[str(k) for k in range(len(ARRAYS))]
+)
+def test_array_in_json_element_becomes_list(arguments: Any, expected: Any) -> None:
     store = ts.array([0, 0, 0], dtype="json")
-    store[1] = given
+    store[1] = arguments
     assert store.read().result().tolist() == [0, expected, 0]
     with pytest.raises(TypeError, match="complex"):
         store[1] = np.array([1j])

@@ -44,9 +44,9 @@ def test_properties(store: ts.TensorStore) -> None:
 )
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_read_as_numpy(store: ts.TensorStore, key: Any, order: Any) -> None:
-    found = store[key].read(order=order).result()
-    np.testing.assert_array_equal(found, VALUES[key], strict=True)
-    assert found.flags.c_contiguous if order == "C" else found.flags.f_contiguous
+    result = store[key].read(order=order).result()
+    np.testing.assert_array_equal(result, VALUES[key], strict=True)
+    assert result.flags.c_contiguous if order == "C" else result.flags.f_contiguous
     out = np.empty(VALUES[key].shape, "u2")
     assert store[key].read(out=out).result() is out
     np.testing.assert_array_equal(out, VALUES[key])
@@ -61,10 +61,10 @@ def test_stored_index_array_selects_elements() -> None:
 
 
 def test_read_of_one_element_is_an_array(store: ts.TensorStore) -> None:
-    found = store[2, 3].read().result()
-    assert isinstance(found, np.ndarray)
-    assert found.shape == ()
-    assert found == VALUES[2, 3]
+    result = store[2, 3].read().result()
+    assert isinstance(result, np.ndarray)
+    assert result.shape == ()
+    assert result == VALUES[2, 3]
 
 
 @pytest.mark.parametrize("step", [-1, -2, -3, 2])
@@ -111,10 +111,10 @@ def test_copies_align(store: ts.TensorStore) -> None:
 
 @pytest.mark.parametrize(("to", "of"), [("0:5", "1:6"), ("1:6", "0:5"), ("0:3", "3:6")])
 def test_copies_within_an_array(store: ts.TensorStore, to: str, of: str) -> None:
-    one, other = (slice(*map(int, text.split(":"))) for text in (to, of))
+    item, other = (slice(*map(int, text.split(":"))) for text in (to, of))
     expected = VALUES.copy()
-    expected[one] = VALUES[other]
-    store[one].write(store[other]).result()
+    expected[item] = VALUES[other]
+    store[item].write(store[other]).result()
     np.testing.assert_array_equal(store, expected)
 
 

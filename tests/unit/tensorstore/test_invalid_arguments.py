@@ -280,7 +280,9 @@ MADE: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_invalid_argument_has_one_short_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_argument_has_single_short_error(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     unraised: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", unraised.append)
     faults = []
@@ -296,9 +298,9 @@ def test_invalid_argument_has_one_short_error(name: str, monkeypatch: pytest.Mon
 def _fault(make: Callable[[Any], Any], value: Any) -> str:
     """Return the problem with an outcome; "" if there is none."""
     try:
-        made = make(value)
-        if isinstance(made, ts.Future | ts.WriteFutures):
-            made = made.result()
+        built = make(value)
+        if isinstance(built, ts.Future | ts.WriteFutures):
+            built = built.result()
     except OwnError:  # the object's own
         return ""
     except Exception as error:
@@ -313,10 +315,10 @@ def _fault(make: Callable[[Any], Any], value: Any) -> str:
             return f"{type(error).__name__} is not told: {type(other).__name__}"
         return f"{len(text)} letters" if len(text) > 1500 else "" if text else "no letters"
     try:
-        repr(made)
+        repr(built)
     except UntoldError:  # the object is in it
         return ""
     except Exception as error:
-        told = f"a {type(made).__name__} that is not shown: {type(error).__name__}"
-        return "" if made is value else told
+        told = f"a {type(built).__name__} that is not shown: {type(error).__name__}"
+        return "" if built is value else told
     return ""

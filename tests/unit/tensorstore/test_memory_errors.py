@@ -54,12 +54,14 @@ LARGE = {
 @pytest.mark.parametrize("name", LARGE)
 def test_allocation_failure_raises_out_of_memory(name: str, order: Any) -> None:
     reading = LARGE[name]().read(order=order)
-    with pytest.raises(OutOfMemoryError, match="there is no memory for an array of shape") as found:
+    with pytest.raises(
+        OutOfMemoryError, match="there is no memory for an array of shape"
+    ) as result:
         reading.result()
-    assert isinstance(found.value, MemoryError)
-    assert isinstance(found.value, ValueError)
-    assert found.value.kind == "out_of_memory"
-    assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)
+    assert isinstance(result.value, MemoryError)
+    assert isinstance(result.value, ValueError)
+    assert result.value.kind == "out_of_memory"
+    assert str(pickle.loads(pickle.dumps(result.value))) == str(result.value)
 
 
 def test_allocation_error_states_size() -> None:

@@ -35,8 +35,8 @@ def test_modes(context: ts.Context) -> None:
         open_handle(context)
     with pytest.raises(ArgumentError, match="shape"):
         open_handle(context, create=True, dtype="int8")
-    made = open_handle(context, create=True, dtype="int8", shape=[4, 5])
-    made[...] = 7
+    built = open_handle(context, create=True, dtype="int8", shape=[4, 5])
+    built[...] = 7
     with pytest.raises(ExistsError, match="delete_existing"):
         open_handle(context, create=True, dtype="int8", shape=[4, 5])
     assert (
@@ -72,18 +72,18 @@ def test_assumed_metadata(context: ts.Context) -> None:
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 def test_auto_detects_format(tmp_path: Path, driver: str) -> None:
-    made = ts.open(
+    built = ts.open(
         {"driver": driver, "kvstore": f"file://{tmp_path}"}, create=True, dtype="bool", shape=[2]
     ).result()
-    for given in (
+    for arguments in (
         f"file://{tmp_path}",
-        made.kvstore,
+        built.kvstore,
         tessarr.stores.LocalStore(tmp_path),
-        made.url,
+        built.url,
     ):
-        found = ts.open(given).result()
-        assert found.spec().to_json()["driver"] == driver
-        assert found.dtype == ts.bool
+        result = ts.open(arguments).result()
+        assert result.spec().to_json()["driver"] == driver
+        assert result.dtype == ts.bool
     with pytest.raises(NotFoundError, match=r"zarr\.json"):
         ts.open(f"file://{tmp_path}/other").result()
     with pytest.raises(ArgumentError, match="format"):
@@ -107,7 +107,7 @@ def test_auto_detects_format(tmp_path: Path, driver: str) -> None:
         ),
     ],
 )
-def test_missing_field_is_reported_at_once(driver: str, metadata: Any) -> None:
+def test_missing_field_is_reported_immediately(driver: str, metadata: Any) -> None:
     with pytest.raises(ArgumentError, match="field 'x'"):
         ts.Spec({"driver": driver, "field": "x", "metadata": metadata})
 
@@ -152,19 +152,19 @@ def test_bytes_of_elements_are_stored_as_they_are_or_refused(
     members: dict[str, Any] = {"metadata": {"dtype": dtype, "compressor": None}}
     if isinstance(dtype, list):
         members["field"] = "x"
-    made = open_handle(context, "zarr", members=members, create=True, shape=[3])
+    built = open_handle(context, "zarr", members=members, create=True, shape=[3])
     raw = open_handle(context, "zarr", members={"open_as_void": True})
     raw[...] = b"\1"
     raw.vindex[[0, 0, 2], [0, 0, 0]] = np.array([1, 0, 0], "u1").view("V1")
-    before = made.kvstore.read("0").result().value
+    before = built.kvstore.read("0").result().value
     assert bytearray(before[:: raw.shape[1]]) == b"\0\1\0"
     if dtype == [["x", "|b1"]]:
         raw[1] = b"a"
-        assert made.kvstore.read("0").result().value == b"\0a\0"
+        assert built.kvstore.read("0").result().value == b"\0a\0"
         return
     with pytest.raises(ArgumentError, match="bits"):
         raw[1:] = np.full((2, raw.shape[1]), 0x61, "u1").view("V1")
-    assert made.kvstore.read("0").result().value == before
+    assert built.kvstore.read("0").result().value == before
 
 
 @pytest.mark.parametrize("dtype", ["ustring", "string"])
@@ -179,8 +179,8 @@ def test_big_endian_and_text_of_fixed_length(context: ts.Context) -> None:
         context, "zarr", members={"metadata": {"dtype": ">i4", "shape": [4]}}, create=True
     )
     big[...] = [1, 2, 3, 4]
-    found = big[::-1].read().result()
-    np.testing.assert_array_equal(found, np.array([4, 3, 2, 1], "i4"), strict=True)
+    result = big[::-1].read().result()
+    np.testing.assert_array_equal(result, np.array([4, 3, 2, 1], "i4"), strict=True)
     text = ts.open(
         {"driver": "zarr", "kvstore": "memory://", "metadata": {"dtype": "|S3", "shape": [2]}},
         create=True,
@@ -225,9 +225,9 @@ def test_pickle_omits_defaults(tmp_path: Path) -> None:
     context = ts.Context({"cache_pool": {"total_bytes_limit": 12345}})
     both = [alone, alone[1:3], ts.open(url, context=context).result(), ts.cast(alone, "int16")]
     pickles = [pickle.dumps(store) for store in both]
-    assert [b"file_io" in one for one in pickles] == [False, False, True, False]
-    for store, one in zip(both, pickles, strict=True):
-        again = pickle.loads(one)
+    assert [b"file_io" in item for item in pickles] == [False, False, True, False]
+    for store, item in zip(both, pickles, strict=True):
+        again = pickle.loads(item)
         told = [each.spec(unbind_context=True).to_json() for each in (store, again)]
         told[1].pop("assume_cached_metadata", None)
         told[1].get("base", {}).pop("assume_cached_metadata", None)
@@ -241,13 +241,13 @@ def test_context_shares_metadata(tmp_path: Path, driver: str, document: str) -> 
 
     def requests(**options: Any) -> tuple[ts.TensorStore, int]:
         before = counting.counts()["opens"]
-        made = ts.open({"driver": driver, "kvstore": counting}, **options).result()
-        return made, counting.counts()["opens"] - before
+        built = ts.open({"driver": driver, "kvstore": counting}, **options).result()
+        return built, counting.counts()["opens"] - before
 
     shared, spec = ts.Context(), {"dtype": "int8", "shape": [4]}
     requests(create=True, **spec)
-    first, asked = requests(context=shared)
-    assert asked == 1  # also of format 2, where attributes are not needed
+    first, requested = requests(context=shared)
+    assert requested == 1  # also of format 2, where attributes are not needed
     assert requests(context=shared)[1] == 1
     assert requests(context=shared, recheck_cached_metadata=False)[1] == 0
     assert requests(context=shared, recheck_cached_metadata=1.0)[1] == 0
@@ -255,8 +255,8 @@ def test_context_shares_metadata(tmp_path: Path, driver: str, document: str) -> 
     assert requests(recheck_cached_metadata=False)[1] == 1
     assert (tmp_path / document).exists()
     first.resize(exclusive_max=[9]).result()
-    again, asked = requests(context=shared, recheck_cached_metadata=False, shape=[9])
-    assert (again.shape, asked) == ((9,), 0)
+    again, requested = requests(context=shared, recheck_cached_metadata=False, shape=[9])
+    assert (again.shape, requested) == ((9,), 0)
     del first, again
     assert requests(context=shared, recheck_cached_metadata=False)[1] == 1
     pooled = ts.Context({"cache_pool": {"total_bytes_limit": 10**6}})
@@ -303,9 +303,9 @@ def test_fill_values_with_different_nan_bits(context: ts.Context) -> None:
     stored = []
     for bits in (0x7FC00000, 0x7FC00001):
         fill = np.array(bits, "u4").view("f4")
-        made = open_handle(context, create=True, delete_existing=True, dtype="float32", shape=[2],
+        built = open_handle(context, create=True, delete_existing=True, dtype="float32", shape=[2],
                       fill_value=fill)  # fmt: skip
-        stored.append(made.read().result().view("u4").tolist())
+        stored.append(built.read().result().view("u4").tolist())
     assert stored == [[0x7FC00000] * 2, [0x7FC00001] * 2]
 
 
@@ -316,15 +316,15 @@ def test_a_document_of_another_name(tmp_path: Path) -> None:
         "metadata_key": "meta.json",
         "key_encoding": "/",
     }
-    made = ts.open(spec, create=True, dtype="int8", shape=[4, 5]).result()
-    made[...] = 3
-    assert made.kvstore.list().result() == [b"0/0", b"meta.json"]
-    told = made.spec().to_json()
+    built = ts.open(spec, create=True, dtype="int8", shape=[4, 5]).result()
+    built[...] = 3
+    assert built.kvstore.list().result() == [b"0/0", b"meta.json"]
+    told = built.spec().to_json()
     assert told["metadata_key"] == "meta.json"
     assert told["metadata"]["dimension_separator"] == "/"
     with pytest.raises(ArgumentError, match="metadata_key"):
-        _ = made.url
-    smaller = made.resize(exclusive_max=[2, 5]).result()
+        _ = built.url
+    smaller = built.resize(exclusive_max=[2, 5]).result()
     assert smaller.shape == ts.open(spec).result().shape == (2, 5)
     assert pickle.loads(pickle.dumps(smaller)).read().result().sum() == 30
     with ts.Transaction() as transaction:
@@ -341,8 +341,8 @@ def test_a_document_of_another_name(tmp_path: Path) -> None:
 def test_dimension_separator_never_changes_keys(tmp_path: Path) -> None:
     """A document without a separator means "."; another one would hide stored chunks."""
     spec = {"driver": "zarr2", "kvstore": f"file://{tmp_path}/"}
-    made = ts.open(spec, create=True, dtype="int8", shape=[4, 5]).result()
-    made[...] = 3
+    built = ts.open(spec, create=True, dtype="int8", shape=[4, 5]).result()
+    built[...] = 3
     assert "dimension_separator" not in json.loads((tmp_path / ".zarray").read_text())
     with pytest.raises(ArgumentError, match="dimension_separator"):
         ts.open({**spec, "key_encoding": "/"}).result()

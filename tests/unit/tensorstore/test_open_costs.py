@@ -115,8 +115,8 @@ def test_values_with_different_sign_are_not_similar(zero: float) -> None:
     spec = {"driver": "zarr3", "kvstore": "memory://a/", "create": True, "delete_existing": True}
     for length, factor in enumerate([zero, -zero, zero]):
         units = [ts.Unit(factor, "m")]
-        made = ts.open(spec, dtype="int8", shape=[length], dimension_units=units).result()
-        told = made.spec().to_json()["metadata"]["attributes"]["dimension_units"]
+        built = ts.open(spec, dtype="int8", shape=[length], dimension_units=units).result()
+        told = built.spec().to_json()["metadata"]["attributes"]["dimension_units"]
         assert told == [f"{factor:g} m"]
 
 
@@ -131,7 +131,7 @@ def test_inner_lengths_are_not_array_lengths() -> None:
 
 
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])
-def test_an_array_that_is_absent_takes_one_request(name: str) -> None:
+def test_open_of_missing_array_sends_single_request(name: str) -> None:
     store = CountingStore(MemoryStore())
     spec = {"driver": name, "kvstore": {"driver": "tessarr", "store": store}}
     with pytest.raises(ValueError, match="there is no array"):
@@ -155,13 +155,13 @@ def test_constraints_are_checked_of_each_array() -> None:
 
 def test_update_does_not_change_cached_spec() -> None:
     spec = {"driver": "zarr3", "kvstore": "memory://a/"}
-    one, other = ts.Spec(spec), ts.Spec(spec)
-    one.update(shape=[4], dtype="int8")
+    item, other = ts.Spec(spec), ts.Spec(spec)
+    item.update(shape=[4], dtype="int8")
     assert other == ts.Spec(spec)
     other.update(shape=[4], dtype=ts.int8)
-    assert one == other
-    one.update(create=True)
-    assert one != other
+    assert item == other
+    item.update(create=True)
+    assert item != other
     assert other.open_mode == ts.OpenMode(open=True)
     bound = ts.Spec(spec)
     bound.update(context=ts.Context())
@@ -169,25 +169,25 @@ def test_update_does_not_change_cached_spec() -> None:
     assert bound != other  # resources of a context are not recalled
 
 
-@pytest.mark.parametrize("stated", [False, True])
+@pytest.mark.parametrize("explicit", [False, True])
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])
-def test_similar_arrays_keep_their_fill_values(name: str, stated: bool) -> None:
+def test_similar_arrays_keep_their_fill_values(name: str, explicit: bool) -> None:
     """Whatever the kind of the values, and whoever said the data type."""
     kind = {"dtype": "float32"}
     spec = {"driver": name, "kvstore": "memory://a/", "create": True, "delete_existing": True}
-    spec.update(kind if stated else {})
+    spec.update(kind if explicit else {})
     context = ts.Context()
     for length, fill in enumerate([1, 1.5, -0.0, 0, None, np.nan, -np.inf, np.int8(1), True, 1.5]):
-        parts: Any = {"shape": [4 + length], "fill_value": fill, **({} if stated else kind)}
-        made = ts.open(spec, context=context, **parts).result()
+        parts: Any = {"shape": [4 + length], "fill_value": fill, **({} if explicit else kind)}
+        built = ts.open(spec, context=context, **parts).result()
         again = ts.open({"driver": name, "kvstore": "memory://a/"}, context=context).result()
-        for store in (made, again):
+        for store in (built, again):
             assert store.shape == (4 + length,)
             if fill is None and name == "zarr":
                 assert store.fill_value is None
             else:
-                wanted = np.float32(0 if fill is None else fill)
-                assert np.array(store.fill_value).tobytes() == wanted.tobytes()
+                expected = np.float32(0 if fill is None else fill)
+                assert np.array(store.fill_value).tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])
@@ -227,6 +227,6 @@ def test_arrays_of_same_bytes_have_separate_memos(values: list[Any]) -> None:
 def test_shapes_of_same_bytes_have_separate_memos() -> None:
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     for shape in (np.array([2, 0], "int32"), np.array([2], "int64")):
-        made = ts.Spec(spec)
-        made.update(shape=shape, dtype="int8")
-        assert made.shape == tuple(shape)
+        built = ts.Spec(spec)
+        built.update(shape=shape, dtype="int8")
+        assert built.shape == tuple(shape)

@@ -19,8 +19,8 @@ from tessarr.stores import MemoryStore
 def resizable(store: Any, shape: int) -> Any:
     spec = {"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store}}
     layout = ts.ChunkLayout(chunk_shape=[2])
-    made = ts.open(spec, create=True, dtype="uint8", shape=[shape], chunk_layout=layout).result()
-    made.write(1).result()
+    built = ts.open(spec, create=True, dtype="uint8", shape=[shape], chunk_layout=layout).result()
+    built.write(1).result()
     return ts.open(spec).result()
 
 
@@ -77,29 +77,29 @@ def resize_in_transaction(place: Any) -> tuple[ts.TensorStore, ts.TensorStore]:
     """Return two handles that know nothing of each other."""
     spec: dict[str, Any] = {"driver": "zarr", "kvstore": place}
     layout = ts.ChunkLayout(chunk_shape=[5])
-    one = ts.open(spec, create=True, dtype="int32", shape=[10], chunk_layout=layout).result()
-    one[:] = 1
-    return one, ts.open(spec, context=ts.Context()).result()
+    item = ts.open(spec, create=True, dtype="int32", shape=[10], chunk_layout=layout).result()
+    item[:] = 1
+    return item, ts.open(spec, context=ts.Context()).result()
 
 
 def test_write_after_resize_survives_concurrent_growth(tmp_path: Path) -> None:
-    one, other = resize_in_transaction(f"file://{tmp_path}/")
+    item, other = resize_in_transaction(f"file://{tmp_path}/")
     with ts.Transaction() as transaction:
-        inside = one.with_transaction(transaction).resize(exclusive_max=[5]).result()
+        inside = item.with_transaction(transaction).resize(exclusive_max=[5]).result()
         inside = inside.resize(exclusive_max=[20]).result()
         inside[5:20] = 7
         other.resize(exclusive_max=[30]).result()
-    found = ts.open(one.spec(), context=ts.Context()).result().read().result()
-    assert found.tolist() == [1] * 5 + [7] * 15
+    result = ts.open(item.spec(), context=ts.Context()).result().read().result()
+    assert result.tolist() == [1] * 5 + [7] * 15
 
 
 def test_failure_after_commit_is_reported() -> None:
     """Chunks of other writers cannot be deleted: the resize ends with an error."""
     places = Places()
-    one, other = resize_in_transaction({"driver": "tessarr", "store": places})
+    item, other = resize_in_transaction({"driver": "tessarr", "store": places})
     transaction = ts.Transaction()
-    one.with_transaction(transaction).resize(exclusive_max=[10]).result()
-    one.with_transaction(transaction).resize(exclusive_max=[9]).result()
+    item.with_transaction(transaction).resize(exclusive_max=[10]).result()
+    item.with_transaction(transaction).resize(exclusive_max=[9]).result()
     grown = other.resize(exclusive_max=[30]).result()
     grown[:] = 4
     places.keeps = True
@@ -110,11 +110,11 @@ def test_failure_after_commit_is_reported() -> None:
 def test_atomic_resize_accepts_rewritten_document() -> None:
     context = ts.Context()
     spec: dict[str, Any] = {"driver": "zarr", "kvstore": "memory://a/"}
-    one = ts.open(spec, create=True, dtype="int32", shape=[10], context=context).result()
-    one.kvstore[".zarray"] = b" " + one.kvstore[".zarray"]
+    item = ts.open(spec, create=True, dtype="int32", shape=[10], context=context).result()
+    item.kvstore[".zarray"] = b" " + item.kvstore[".zarray"]
     with ts.Transaction(atomic=True) as transaction:
-        one.with_transaction(transaction).resize(exclusive_max=[20]).result()[:] = 7
-    assert one.resolve().result().read().result().tolist() == [7] * 20
+        item.with_transaction(transaction).resize(exclusive_max=[20]).result()[:] = 7
+    assert item.resolve().result().read().result().tolist() == [7] * 20
 
 
 class Overtaken(dict[str, bytes]):
@@ -133,9 +133,9 @@ class Overtaken(dict[str, bytes]):
 
 def test_two_resize_one_after_another_in_a_transaction() -> None:
     places = Overtaken()
-    one, _ = resize_in_transaction({"driver": "tessarr", "store": places, "path": "a/"})
+    item, _ = resize_in_transaction({"driver": "tessarr", "store": places, "path": "a/"})
     with ts.Transaction() as transaction:
-        inside = one.with_transaction(transaction)
+        inside = item.with_transaction(transaction)
         ended = Event()
 
         def overtake() -> None:
@@ -147,7 +147,7 @@ def test_two_resize_one_after_another_in_a_transaction() -> None:
         assert ended.wait(30)
         within = inside.resolve().result().shape
     array = tessarr.open_array(places, path="a")
-    assert one.resolve().result().shape == within == array.shape == (4,)
+    assert item.resolve().result().shape == within == array.shape == (4,)
 
 
 @pytest.mark.parametrize("recheck", [True, "open", False])

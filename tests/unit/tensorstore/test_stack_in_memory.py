@@ -38,12 +38,12 @@ def test_extra_layer_costs_no_python_call() -> None:
 def test_reads_and_writes_of_many_layers(key: Any) -> None:
     layers = rows(VALUES, 20)
     store = ts.concat(layers, axis=0)
-    found = VALUES.copy()
+    result = VALUES.copy()
     view = store[key] if not isinstance(key, slice) else store
-    np.testing.assert_array_equal(view.read().result(), found[key])
-    found[key] = 7 + np.arange(found[key].size).reshape(found[key].shape)
-    view.write(found[key]).result()
-    np.testing.assert_array_equal(np.concatenate([one.read().result() for one in layers]), found)
+    np.testing.assert_array_equal(view.read().result(), result[key])
+    result[key] = 7 + np.arange(result[key].size).reshape(result[key].shape)
+    view.write(result[key]).result()
+    np.testing.assert_array_equal(np.concatenate([item.read().result() for item in layers]), result)
 
 
 def test_read_into_memory_of_layers() -> None:
@@ -60,7 +60,7 @@ def test_write_of_memory_of_layers() -> None:
     np.testing.assert_array_equal(values, np.concatenate([VALUES[30:], VALUES[:30]]))
 
 
-def test_layers_that_are_parts_of_one_array() -> None:
+def test_layers_that_are_parts_of_same_array() -> None:
     values = np.zeros((4, 6), "i4")
     whole = ts.array(values)
     ts.concat([whole[:, 3:].translate_to[0, 0], whole[:, :3]], axis=1).write(
@@ -91,7 +91,7 @@ def test_layers_whose_elements_share_memory() -> None:
 
 def test_large_layers() -> None:
     values = np.random.default_rng(0).integers(0, 99, (3, 700, 1000), "i2")
-    store = ts.stack([ts.array(one.copy()) for one in values], axis=1)
+    store = ts.stack([ts.array(item.copy()) for item in values], axis=1)
     expected = values.transpose(1, 0, 2)
     np.testing.assert_array_equal(store.read().result(), expected)
     store.write(expected[::-1]).result()
@@ -159,8 +159,8 @@ def test_a_layer_for_writing_only_is_not_read() -> None:
 def test_real_parts_are_copied_at_any_position() -> None:
     values = (np.arange(300000).reshape(300, 1000) % 251 - 0.5j).astype("c8")
     for source in (values, values.T, values[::-2, ::3]):
-        found = ts.cast(ts.array(source), ts.float32).read().result()
-        np.testing.assert_array_equal(found, source.real)
+        result = ts.cast(ts.array(source), ts.float32).read().result()
+        np.testing.assert_array_equal(result, source.real)
 
 
 def test_numbers_of_one_type_are_not_converted() -> None:
@@ -186,14 +186,14 @@ def test_position_outside_all_layers_is_refused() -> None:
 )
 def test_duplicate_labels_are_refused(how: Any) -> None:
     """Labels in another order: no spec could tell such a domain, and no pickle keep it."""
-    one = ts.array(np.arange(8).reshape(2, 2, 2)).label["x", "y", ""]
-    for layers in ([one, one.T], [one.spec(), one.T.spec()]):
+    item = ts.array(np.arange(8).reshape(2, 2, 2)).label["x", "y", ""]
+    for layers in ([item, item.T], [item.spec(), item.T.spec()]):
         with pytest.raises(ValueError, match="stands for several dimensions"):
             how(layers)
-    specs = [one.spec().to_json(), one.T.spec().to_json()]
+    specs = [item.spec().to_json(), item.T.spec().to_json()]
     with pytest.raises(ValueError, match="stands for several dimensions"):
         ts.open({"driver": "stack", "layers": specs}).result()
-    same = how([one, one.T.label["x", "y", ""]])
+    same = how([item, item.T.label["x", "y", ""]])
     assert pickle.loads(pickle.dumps(same)).domain == same.domain
 
 
@@ -240,6 +240,6 @@ def test_spec_of_infinite_view_has_repeated_elements(lower: Any, upper: Any, col
 
 
 @pytest.mark.parametrize(("kind", "size"), [("V0", 0), ("V2", 2), ("S3", 3)])
-def test_elements_that_are_not_one_byte_are_refused(kind: str, size: int) -> None:
+def test_elements_of_several_bytes_are_refused(kind: str, size: int) -> None:
     with pytest.raises(ArgumentError, match=f"{size} bytes, not one"):
         ts.array(np.zeros(2, kind), dtype="byte" if kind[0] == "V" else "char")

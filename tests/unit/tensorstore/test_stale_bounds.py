@@ -78,24 +78,24 @@ def test_order_is_c_or_f(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("view", "asked"),
+    ("view", "requested"),
     [
         (slice(1, None), {"exclusive_max": [5, None]}),
         (slice(1, None), {"exclusive_max": [None, 2]}),
         (slice(None, None, -1), {"inclusive_min": [-1, None]}),
     ],
 )
-def test_elements_beyond_an_explicit_bound_are_affected(view: slice, asked: Any) -> None:
+def test_elements_beyond_an_explicit_bound_are_affected(view: slice, requested: Any) -> None:
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     store = ts.open(spec, create=True, dtype="int8", shape=[4, 6]).result()
     part = store[view]
     if part.domain[0].inclusive_min == 1:
         with pytest.raises(ValueError, match="resize_tied_bounds"):
-            part.resize(**asked).result()
+            part.resize(**requested).result()
     else:
-        assert part.resize(**asked).result().shape == (2, 6)
+        assert part.resize(**requested).result().shape == (2, 6)
         return
-    part.resize(**asked, resize_tied_bounds=True).result()
+    part.resize(**requested, resize_tied_bounds=True).result()
     assert store.resolve().result().shape != (4, 6)
 
 
@@ -109,7 +109,7 @@ def test_bounds_are_integers() -> None:
 def _marked(store: ts.TensorStore) -> list[ts.TensorStore]:
     """Return views whose bounds follow those of a store of six elements."""
     cast = ts.cast(store, "float64")
-    return [one[2:4].mark_bounds_implicit[True] for one in (store, cast, ts.concat([store], 0))]
+    return [item[2:4].mark_bounds_implicit[True] for item in (store, cast, ts.concat([store], 0))]
 
 
 @pytest.mark.parametrize("kind", ["stored", "in memory"])

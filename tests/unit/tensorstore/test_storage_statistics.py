@@ -27,8 +27,8 @@ def _store(layout: ts.ChunkLayout, kvstore: Any = "memory://", driver: str = "za
 
 
 def _statistics(view: ts.TensorStore) -> tuple[bool | None, bool | None]:
-    found = view.storage_statistics(query_not_stored=True, query_fully_stored=True).result()
-    return found.not_stored, found.fully_stored
+    result = view.storage_statistics(query_not_stored=True, query_fully_stored=True).result()
+    return result.not_stored, result.fully_stored
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_each_of_the_smallest_chunks_counts(layout: ts.ChunkLayout, driver: str)
 def test_unrequested_statistics_are_none() -> None:
     store = _store(PLAIN)
     assert store.storage_statistics().result() == ts.TensorStore.StorageStatistics()
-    found = store.storage_statistics(query_fully_stored=True).result()
-    assert (found.not_stored, found.fully_stored) == (None, False)
+    result = store.storage_statistics(query_fully_stored=True).result()
+    assert (result.not_stored, result.fully_stored) == (None, False)
 
 
 @pytest.mark.parametrize("layout", [PLAIN, SHARDED])
@@ -107,7 +107,7 @@ def test_foreign_keys_are_ignored(driver: str, keys: list[str]) -> None:
     assert _statistics(store) == (False, True)
 
 
-def test_an_array_without_dimensions_has_one_chunk() -> None:
+def test_array_of_rank_0_has_single_chunk() -> None:
     for driver in ("zarr3", "zarr"):
         spec = {"driver": driver, "kvstore": "memory://"}
         store = ts.open(spec, create=True, dtype="int8", shape=[], fill_value=0).result()
@@ -134,7 +134,7 @@ class _Counted(dict[str, bytes]):
         return super().__contains__(key)
 
 
-def test_many_chunks_take_one_listing() -> None:
+def test_many_chunks_need_single_list() -> None:
     stored = _Counted()
     array = tessarr.create_array(stored, shape=(80, 90), chunks=(2, 3), dtype="i1", fill_value=0)
     array[:2, :3] = 1

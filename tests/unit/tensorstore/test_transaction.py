@@ -331,10 +331,10 @@ def test_keys_in_memory_are_staged_and_committed_by_the_engine() -> None:
             staged = store.with_transaction(transaction)
             staged["a"], staged["b"] = b"1", b"2"
             del staged["b"]
-            found = staged["a"]
+            result = staged["a"]
     finally:
         sys.setprofile(None)
-    assert (found, called, store.list().result()) == (b"1", [], [b"a"])
+    assert (result, called, store.list().result()) == (b"1", [], [b"a"])
 
 
 def test_keys_are_staged_during_iteration() -> None:

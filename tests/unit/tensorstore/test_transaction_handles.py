@@ -248,17 +248,17 @@ SHRUNK = {"chunk_layout": ts.ChunkLayout(chunk_shape=[4, 3]), "dtype": ts.int8}
 
 def begin_transaction(size: int = 20) -> tuple[ts.TensorStore, ts.Transaction, Any]:
     """Return an array, a transaction, and the array as a new writer of the transaction knows it."""
-    made = ts.open(
+    built = ts.open(
         {"driver": "zarr3", "kvstore": "memory://"}, create=True, shape=[size, 3], **SHRUNK
     ).result()
     transaction = ts.Transaction()
-    made.with_transaction(transaction)[0, 0] = 1
-    return made, transaction, transaction._staging.array(made._driver.array)
+    built.with_transaction(transaction)[0, 0] = 1
+    return built, transaction, transaction._staging.array(built._driver.array)
 
 
 def test_write_outside_shrinking_array_is_dropped() -> None:
-    made, transaction, before = begin_transaction()
-    inside = made.with_transaction(transaction)
+    built, transaction, before = begin_transaction()
+    inside = built.with_transaction(transaction)
     shorter = inside.resize(exclusive_max=[10, None]).result()
     before[...] = 7  # it has started before
     chunks = [b"c/0/0", b"c/1/0", b"c/2/0", b"zarr.json"]
@@ -267,18 +267,18 @@ def test_write_outside_shrinking_array_is_dropped() -> None:
     assert longer[12:].read().result().max() == 0
     longer[17] = 5
     transaction.commit_sync()
-    found = made.resolve().result().read().result()[:, 0].tolist()
-    assert found == [7] * 12 + [0] * 5 + [5] + [0] * 2
-    assert made.kvstore.list().result() == [*chunks[:3], b"c/4/0", b"zarr.json"]
+    result = built.resolve().result().read().result()[:, 0].tolist()
+    assert result == [7] * 12 + [0] * 5 + [5] + [0] * 2
+    assert built.kvstore.list().result() == [*chunks[:3], b"c/4/0", b"zarr.json"]
 
 
 def test_regrown_array_accepts_writes() -> None:
     """By the transaction, by others along another axis, or as the document is another one."""
-    made, transaction, _ = begin_transaction()
-    inside = made.with_transaction(transaction)
+    built, transaction, _ = begin_transaction()
+    inside = built.with_transaction(transaction)
     document = inside.kvstore["zarr.json"]
     inside.resize(exclusive_max=[10, None]).result()
-    made.resize(exclusive_max=[None, 9]).result()
+    built.resize(exclusive_max=[None, 9]).result()
     inside[:, 8] = 2
     assert inside.resize(exclusive_max=[18, None]).result().shape == (18, 9)
     inside[17] = 3
@@ -304,20 +304,20 @@ def test_resize_holds_after_replacing_another_array() -> None:
         inside[0] = 1
         return inside, transaction._staging.array(array._driver.array)
 
-    one, began = create_array("one/")
+    item, began = create_array("one/")
     other, _ = create_array("other/")
     document = other.kvstore["zarr.json"]
-    one.resize(exclusive_max=[10, None]).result()
+    item.resize(exclusive_max=[10, None]).result()
     other.resize(exclusive_max=[10, None]).result()
     other.kvstore["zarr.json"] = document
     began[...] = 7
-    assert one.kvstore.list().result() == [b"c/0/0", b"c/1/0", b"c/2/0", b"zarr.json"]
+    assert item.kvstore.list().result() == [b"c/0/0", b"c/1/0", b"c/2/0", b"zarr.json"]
 
 
 def test_an_array_shrinks_while_threads_write() -> None:
     for _ in range(20):
-        made, transaction, _ = begin_transaction(400)
-        inside, shrinking = made.with_transaction(transaction), threading.Event()
+        built, transaction, _ = begin_transaction(400)
+        inside, shrinking = built.with_transaction(transaction), threading.Event()
 
         def write(inside: Any = inside, shrunk: Any = shrinking) -> None:
             while not shrunk.is_set():
@@ -332,7 +332,7 @@ def test_an_array_shrinks_while_threads_write() -> None:
         for thread in threads:
             thread.join()
         transaction.commit_sync()
-        assert set(made.kvstore.list().result()) <= {b"c/0/0", b"zarr.json"}
+        assert set(built.kvstore.list().result()) <= {b"c/0/0", b"zarr.json"}
 
 
 def test_limited_keys_and_arrays_share_a_location(tmp_path: Path) -> None:
@@ -401,16 +401,16 @@ def test_changed_cached_chunk_conflicts_once(tmp_path: Path) -> None:
     reader = ts.open(spec, context=context).result()
     reader.read().result()
     writer.write(20).result()
-    found = []
+    result = []
     for _ in range(2):
         transaction = ts.Transaction(repeatable_read=True)
         inside = reader.with_transaction(transaction)
-        found.append(inside[0].read().result())
+        result.append(inside[0].read().result())
         inside[1] = inside[0].read().result() + 1
         with contextlib.suppress(ConflictError):
             transaction.commit_sync()
-            found.append("done")
-    assert found == [1, 20, "done"]
+            result.append("done")
+    assert result == [1, 20, "done"]
     assert writer.read().result().tolist() == [20, 21, 20, 20]
 
 
@@ -435,15 +435,15 @@ def test_unrepeatable_read_conflicts_once(
     reader = ts.open(spec, context=context, recheck_cached_data=False).result()
     reader.read().result()
     writer.write(20).result()
-    found: list[Any] = []
+    result: list[Any] = []
     for _ in range(2):
         transaction = ts.Transaction(repeatable_read=True)
         writer.with_transaction(transaction)[0].read().result()
         try:
-            found.append(look(reader.with_transaction(transaction)))
+            result.append(look(reader.with_transaction(transaction)))
         except ConflictError:
-            found.append("conflict")
-    assert found == ["conflict", last]
+            result.append("conflict")
+    assert result == ["conflict", last]
 
 
 @pytest.mark.parametrize("ended", [True, False])

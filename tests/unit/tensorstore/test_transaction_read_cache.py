@@ -58,9 +58,9 @@ def test_reread_by_another_transaction_is_not_a_conflict(tmp_path: Path) -> None
     spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/"}
     ts.open(spec, context=context, create=True, dtype=ts.uint8, shape=[8]).result()
     keys = ts.KvStore.open(spec["kvstore"], context=context).result()
-    one, other = (ts.Transaction(repeatable_read=True) for _ in range(2))
-    keys.with_transaction(one).read("absent").result()
-    for transaction in (one, other):
+    item, other = (ts.Transaction(repeatable_read=True) for _ in range(2))
+    keys.with_transaction(item).read("absent").result()
+    for transaction in (item, other):
         ts.open(spec, context=context, transaction=transaction).result()
-    one.commit_sync()
+    item.commit_sync()
     other.commit_sync()

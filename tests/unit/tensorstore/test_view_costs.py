@@ -30,8 +30,8 @@ LISTED = VIEW[LONG]
 def calls(act: Callable[[], object]) -> tuple[Counter[str], Counter[str]]:
     """Count the functions of Python, and those of C, that an act calls."""
     act()  # what is made once
-    found = record_calls(act)
-    return found.names, Counter(found.native)
+    result = record_calls(act)
+    return result.names, Counter(result.native)
 
 
 ACTS: dict[str, tuple[Callable[[], object], int]] = {
@@ -198,9 +198,9 @@ def test_resize_derives_nothing_again(name: str) -> None:
     assert native["MemoryStore.write"] == native["Description.with_shape"] == 1, native
     assert native["MemoryStore.change"] == native["MemoryStore.get"] == 0, native
     assert native["MemoryStore.get_version"] == native["MemoryStore.replace"] == 0, native
-    found = properties_of(driver.array.metadata, WHOLE)
-    assert found.codec == before
-    assert found.schema == ArrayProperties(driver.array.metadata, driver._field).schema
+    result = properties_of(driver.array.metadata, WHOLE)
+    assert result.codec == before
+    assert result.schema == ArrayProperties(driver.array.metadata, driver._field).schema
     assert driver.domain.shape == (next(lengths) - 1, 100)
 
 
@@ -267,9 +267,9 @@ def test_returned_values_are_copies() -> None:
 def test_each_key_value_store_of_a_handle_is_a_new_one() -> None:
     transaction = ts.Transaction()
     within = STORE.with_transaction(transaction)
-    one, another = STORE.kvstore, STORE.kvstore
-    one.path, one.transaction = "b/", transaction
-    assert one is not another
+    item, another = STORE.kvstore, STORE.kvstore
+    item.path, item.transaction = "b/", transaction
+    assert item is not another
     assert (another.path, another.transaction) == ("a/", None)
     for store in (within.kvstore, within[3:].kvstore):
         assert (store.path, store.transaction) == ("a/", transaction)
@@ -285,9 +285,9 @@ def test_linked_handles_are_garbage_collected() -> None:
         known += [handle, handle.label, STORE.with_transaction(ts.Transaction()).kvstore]
         return weakref.ref(handle)
 
-    found = create_reference()
+    result = create_reference()
     gc.collect()
-    assert found() is None
+    assert result() is None
 
 
 def test_resize_changes_spec() -> None:

@@ -23,8 +23,8 @@ LONGEST_S = 60.0  # until a test fails that would wait for ever
 def view(tmp_path: Path) -> Iterator[ts.TensorStore]:
     """Return a view whose functions read and write files with coroutines."""
     layout = ts.ChunkLayout(chunk_shape=[1, 8])
-    what: Any = {"dtype": ts.uint16, "shape": [COUNT, 8], "chunk_layout": layout}
-    files = ts.open(f"file://{tmp_path}/|zarr3:", create=True, **what).result()
+    value: Any = {"dtype": ts.uint16, "shape": [COUNT, 8], "chunk_layout": layout}
+    files = ts.open(f"file://{tmp_path}/|zarr3:", create=True, **value).result()
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -37,7 +37,7 @@ def view(tmp_path: Path) -> Iterator[ts.TensorStore]:
         await asyncio.sleep(0.01)
         await files[domain].write(chunk)
 
-    yield ts.virtual_chunked(read, write, loop=loop, **what)
+    yield ts.virtual_chunked(read, write, loop=loop, **value)
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()

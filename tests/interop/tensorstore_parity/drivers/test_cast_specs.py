@@ -61,19 +61,19 @@ def _describe(spec: Any) -> list[Any]:
 @pytest.mark.parametrize("number", range(150))
 def test_specs_of_nested_casts(number: int) -> None:
     dice = Random(number)
-    given, update = _nested(dice), dice.choice(UPDATES)
+    arguments, update = _nested(dice), dice.choice(UPDATES)
     acts = dice.choices(list(ACTS), k=dice.randrange(3))
 
     def describe(ts: Any) -> Any:
-        spec = _updated(ts.Spec(given), **update)
-        found = _describe(spec)
+        spec = _updated(ts.Spec(arguments), **update)
+        result = _describe(spec)
         for act in acts:
             spec = ACTS[act](ts, spec)
-            found.append(_describe(spec))
-        return found
+            result.append(_describe(spec))
+        return result
 
     assert outcome(lambda: describe(ours)) == outcome(lambda: describe(theirs)), (
-        given,
+        arguments,
         update,
         acts,
     )
@@ -91,8 +91,8 @@ def test_fill_values_of_specs(kind: str | None, fill: Any, target: str, *, besid
         (schema if beside else base)["dtype"] = kind
 
     def describe(ts: Any) -> Any:
-        found = ts.Spec({"driver": "cast", "dtype": target, "base": base}).fill_value
-        return None if found is None else (found.dtype, repr(found.tolist()))
+        result = ts.Spec({"driver": "cast", "dtype": target, "base": base}).fill_value
+        return None if result is None else (result.dtype, repr(result.tolist()))
 
     assert outcome(lambda: describe(ours)) == outcome(lambda: describe(theirs))
 

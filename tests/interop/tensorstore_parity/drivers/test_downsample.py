@@ -69,25 +69,25 @@ def test_random_views(seed: int) -> None:
     assert here.mode == there.mode
     acts = some_view(Keys(seed), here) if here.size else []
     whole = theirs.array(there.read().result()).translate_to[there.origin]
-    one, two = apply_views(here, ts, acts), apply_views(whole, theirs, acts)
-    found = outcome(lambda: one.read().result()), outcome(lambda: two.read().result())
-    assert same(*found), (name, method, factors, acts, values, *found)
+    item, two = apply_views(here, ts, acts), apply_views(whole, theirs, acts)
+    result = outcome(lambda: item.read().result()), outcome(lambda: two.read().result())
+    assert same(*result), (name, method, factors, acts, values, *result)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("factor", [1, 2, 3, 20])
 @pytest.mark.parametrize("bounds", [(0, 10), (3, 3), (3, 4), (4, 5), (-4, -3), (-3, 5), (-1, 1)])
 def test_edges(bounds: tuple[int, int], factor: int, method: Any) -> None:
-    def made(package: Any) -> Any:
+    def built(package: Any) -> Any:
         values = np.arange(bounds[1] - bounds[0], dtype="i4")
         base = package.array(values).translate_to[bounds[0]].label["x"]
         view = package.downsample(base, [factor], method)
         return str(view.domain), view.read().result().tolist()
 
-    assert made(ts) == made(theirs)
+    assert built(ts) == built(theirs)
 
 
-def test_a_base_inside_of_one_block() -> None:
+def test_base_within_single_block() -> None:
     base = ts.array([4, 8, 9]).translate_to[1]  # TensorStore returns uninitialised memory
     assert ts.downsample(base, [20], "mean").read().result().tolist() == [7]
 
@@ -101,7 +101,7 @@ def test_other_types(name: str, method: Any) -> None:
         "string": [b"b", b"a", b"b", b"a", b"c"],
     }
 
-    def made(package: Any) -> Any:
+    def built(package: Any) -> Any:
         if name in kinds:
             values = np.empty(len(kinds[name]), "O")
             values[:] = kinds[name]
@@ -109,25 +109,25 @@ def test_other_types(name: str, method: Any) -> None:
             values = np.array([1 + 2j, 3, 1 + 2j, 0, 0.1, 2], ts.dtype(name).dtype)
         return package.downsample(package.array(values, dtype=name), [3], method).read().result()
 
-    assert same(outcome(lambda: made(ts)), outcome(lambda: made(theirs)))
+    assert same(outcome(lambda: built(ts)), outcome(lambda: built(theirs)))
 
 
 @pytest.mark.parametrize(("name", "kind"), [("char", "S1"), ("byte", "V1")])
 def test_the_mode_of_bytes(name: str, kind: str) -> None:
     """TensorStore has no such arrays of NumPy 2.4; its order is that of unsigned numbers."""
     values = np.array([7, 200, 200, 9, 255, 1], "u1")
-    found = ts.downsample(ts.array(values.view(kind), dtype=name), [3], "mode").read().result()
-    assert found.dtype == kind
-    assert found.view("u1").tolist() == [200, 1]
+    result = ts.downsample(ts.array(values.view(kind), dtype=name), [3], "mode").read().result()
+    assert result.dtype == kind
+    assert result.view("u1").tolist() == [200, 1]
 
 
 @pytest.mark.parametrize("method", ["min", "max", "mean"])
 def test_nan(method: Any) -> None:
     nan = float("nan")
     for values in ([1.0, nan, 2, 3], [nan, 1, 2, 3], [nan, nan, nan, 1], [2, 1, nan, nan]):
-        one = ts.downsample(ts.array(values), [4], method).read().result()
+        item = ts.downsample(ts.array(values), [4], method).read().result()
         two = theirs.downsample(theirs.array(values), [4], method).read().result()
-        assert same(one, two)
+        assert same(item, two)
 
 
 def test_floats_of_8_bits() -> None:
@@ -190,8 +190,8 @@ def test_many_bytes_are_read_slab_by_slab(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("tessarr.tensorstore.drivers.downsample.downsample_driver._SLAB_BYTES", 500)
     values = np.arange(3000).reshape(50, 60)
     view = ts.downsample(ts.array(values), [3, 7], "max")
-    found = [ts.downsample(ts.array(values[k : k + 3]), [3, 7], "max") for k in range(0, 50, 3)]
-    expected = np.concatenate([one.read().result() for one in found])
+    result = [ts.downsample(ts.array(values[k : k + 3]), [3, 7], "max") for k in range(0, 50, 3)]
+    expected = np.concatenate([item.read().result() for item in result])
     assert np.array_equal(view.read().result(), expected)
 
 
@@ -229,7 +229,7 @@ def test_base_of_missing_blocks(key: str, marked: str, method: str) -> None:
         values = np.arange(20, dtype="i4").reshape(4, 5)
         base = eval(f"values{marked}", {"values": package.array(values)})
         store = package.downsample(base, [1, 2], method)
-        views = [eval(f"view{key}", {"view": one}) for one in (store, store.spec())]
+        views = [eval(f"view{key}", {"view": item}) for item in (store, store.spec())]
         return [outcome(lambda view=view: str(view.base.domain)) for view in views]
 
     assert outcome(lambda: describe(ts)) == outcome(lambda: describe(theirs))
@@ -241,7 +241,7 @@ def test_base_of_missing_blocks(key: str, marked: str, method: str) -> None:
 def test_base_of_infinite_blocks(lower: Any, upper: Any, key: str) -> None:
     domain = {"inclusive_min": [lower], "exclusive_max": [upper]}
     base = {"driver": "zarr3", "kvstore": "memory://", "schema": {"domain": domain}}
-    given = {
+    arguments = {
         "driver": "downsample",
         "base": base,
         "downsample_factors": [2],
@@ -249,7 +249,7 @@ def test_base_of_infinite_blocks(lower: Any, upper: Any, key: str) -> None:
     }
 
     def describe(package: Any) -> Any:
-        return eval(f"spec{key}", {"spec": package.Spec(given)}).base.to_json()
+        return eval(f"spec{key}", {"spec": package.Spec(arguments)}).base.to_json()
 
     assert outcome(lambda: describe(ts)) == outcome(lambda: describe(theirs))
 

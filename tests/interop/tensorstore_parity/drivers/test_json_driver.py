@@ -85,14 +85,14 @@ def test_writing(pointer: str, content: bytes | None) -> None:
     ids=str,
 )
 def test_opening(options: dict[str, Any]) -> None:
-    def made(package: Any) -> Any:
+    def built(package: Any) -> Any:
         store = Document(package).open("/a", **options)
         return (
             *(str(store.domain), store.mode, repr(store), repr(store.spec()), store.url),
             *(repr(store.schema), repr(store.kvstore)),
         )
 
-    assert outcome(lambda: made(ts)) == outcome(lambda: made(theirs))
+    assert outcome(lambda: built(ts)) == outcome(lambda: built(theirs))
 
 
 def test_urls_and_pickling(tmp_path: Any) -> None:
@@ -106,11 +106,11 @@ def test_urls_and_pickling(tmp_path: Any) -> None:
     assert ts.cast(again, "ustring").read().result().item() == "new"
 
 
-def test_writers_of_one_document_lose_nothing() -> None:
+def test_concurrent_writers_of_document_lose_nothing() -> None:
     document = Document(ts, b"{}")
     writes = [document.open(f"/{k}").write(k) for k in range(40)]
-    for one in writes:
-        one.result()
+    for item in writes:
+        item.result()
     assert document.open("").read().result().item() == {str(k): k for k in range(40)}
 
 
@@ -129,13 +129,13 @@ def test_path_below_kvstore(driver: str, kvstore: str | None, path: Any) -> None
 
 
 @pytest.mark.parametrize("package", [ts, theirs], ids=["ours", "theirs"])
-@pytest.mark.parametrize(("value", "kept"), [(5, True), (6, False), (True, False)])
-def test_equal_value_is_not_written(package: Any, value: Any, kept: bool) -> None:
+@pytest.mark.parametrize(("value", "cached"), [(5, True), (6, False), (True, False)])
+def test_equal_value_is_not_written(package: Any, value: Any, cached: bool) -> None:
     """Writing the current value leaves the document unchanged."""
     document = Document(package, b'{"a": 5}')
     before = document.store.read("x.json").result().stamp.generation
     document.open("/a").write(value).result()
-    assert (document.store.read("x.json").result().stamp.generation == before) == kept
+    assert (document.store.read("x.json").result().stamp.generation == before) == cached
 
 
 @pytest.mark.parametrize("kind", ["memory", "file"])
@@ -160,8 +160,8 @@ def test_document_is_cached_while_open(kind: str, recheck: Any, tmp_path: Path) 
             sleep(0.002)
             if step == "open":
                 pointer = "/a" if len(handles) % 2 else "/b"
-                found = package.open({**spec, "json_pointer": pointer}, context=context).result()
-                handles.append(found)
+                result = package.open({**spec, "json_pointer": pointer}, context=context).result()
+                handles.append(result)
             elif step == "close":
                 handles.clear()
                 gc.collect()  # errors can hold references to it
@@ -175,7 +175,7 @@ def test_document_is_cached_while_open(kind: str, recheck: Any, tmp_path: Path) 
                 with package.Transaction() as transaction:
                     handles[-1].with_transaction(transaction).write(k).result()
             if step in {"read", "commit"}:  # here it is read again after every commit
-                seen.append([outcome(lambda one=one: one.read().result()) for one in handles])
+                seen.append([outcome(lambda item=item: item.read().result()) for item in handles])
         return seen
 
     assert describe(ts) == describe(theirs)
@@ -218,7 +218,7 @@ def test_read_ending_after_write_is_not_cached(committed: bool) -> None:
     assert handle.read().result().item() == 2
 
 
-def test_concurrent_writes_show_the_stored_one() -> None:
+def test_concurrent_writes_show_the_stored_value() -> None:
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -290,8 +290,8 @@ def test_json_includes_context_defaults(context: Any, inside: bool) -> None:
 def test_stack_json_has_copy_concurrency(value: Any) -> None:
     layer = {"driver": "array", "array": [1], "dtype": "int32"}
     spec = {"driver": "stack", "layers": [layer], "data_copy_concurrency": value}
-    found, wanted = (outcome(lambda one=one: one.Spec(spec).rank) for one in (ts, theirs))
-    assert found == wanted
+    result, expected = (outcome(lambda item=item: item.Spec(spec).rank) for item in (ts, theirs))
+    assert result == expected
 
 
 def test_partial_commit_is_visible(tmp_path: Path) -> None:

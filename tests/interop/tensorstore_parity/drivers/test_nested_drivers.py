@@ -101,9 +101,9 @@ def copied(package: Any, store: Any) -> Any:
 def in_transaction(package: Any, store: Any) -> Any:
     transaction = package.Transaction()
     store.with_transaction(transaction).write(five(store)).result()
-    found = [read(store.with_transaction(transaction)), read(store)]
+    result = [read(store.with_transaction(transaction)), read(store)]
     transaction.commit_sync()
-    return [*found, read(store)]
+    return [*result, read(store)]
 
 
 def in_batch(package: Any, store: Any) -> Any:
@@ -114,9 +114,9 @@ def in_batch(package: Any, store: Any) -> Any:
 
 
 def statistics(package: Any, store: Any) -> Any:
-    asked = {"query_not_stored": True, "query_fully_stored": True}
-    found = store.storage_statistics(**asked).result()
-    return found.not_stored, found.fully_stored
+    requested = {"query_not_stored": True, "query_fully_stored": True}
+    result = store.storage_statistics(**requested).result()
+    return result.not_stored, result.fully_stored
 
 
 def longer(package: Any, store: Any) -> Any:
@@ -134,11 +134,11 @@ def fixed(package: Any, store: Any) -> Any:
 
 
 def bases(package: Any, store: Any) -> Any:
-    found = []
+    result = []
     while store.base is not None:
         store = store.base
-        found.append((str(store.domain), store.dtype.name, read(store)))
-    return found
+        result.append((str(store.domain), store.dtype.name, read(store)))
+    return result
 
 
 ACTS: dict[str, Callable[[Any, Any], Any]] = {
@@ -192,10 +192,10 @@ class Nested:
         return self.package.open(self._json, **options).result()
 
     def found(self, name: str, options: dict[str, Any]) -> Any:
-        found = outcome(lambda: ACTS[name](self.package, self.opened(options)))
+        result = outcome(lambda: ACTS[name](self.package, self.opened(options)))
         if name in CHANGES or options.get("create"):
             self.renew()
-        return found
+        return result
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids="-".join)
@@ -209,8 +209,8 @@ def test_nested_drivers_match_tensorstore(chain: tuple[str, ...], tmp_path: Path
         if isinstance(there.found("mode", {}), type):
             continue
         for name in ACTS:
-            one, other = here.found(name, {}), there.found(name, {})
+            item, other = here.found(name, {}), there.found(name, {})
             if other is NotImplementedError and name == "transaction":
-                assert isinstance(one, type)
+                assert isinstance(item, type)
             else:
-                assert one == other, name
+                assert item == other, name

@@ -101,10 +101,10 @@ def test_layer_specs_match_tensorstore(text: str) -> None:
         names |= {"LIMIT": _LIMIT, "stack": stack, "changed": _changed, "mean": mean, "cast": cast}
         names["BARE"] = {"driver": "array", "array": [1, 2]}
         try:
-            found = eval(text, {"ts": ts, "np": np, "pickle": pickle, **names})
+            result = eval(text, {"ts": ts, "np": np, "pickle": pickle, **names})
         except ValueError:
             return ValueError
-        return json.loads(json.dumps(found.to_json() if hasattr(found, "to_json") else found))
+        return json.loads(json.dumps(result.to_json() if hasattr(result, "to_json") else result))
 
     assert describe(ours) == describe(theirs)
 
@@ -125,10 +125,10 @@ def test_empty_layers_add_nothing() -> None:
     draw = random.Random(3)
 
     def domain(ts: Any, how: str, layers: list[tuple[list[int], list[int]]]) -> Any:
-        made = [ts.array(np.zeros(shape, "i1")).translate_to[tuple(at)] for at, shape in layers]
+        built = [ts.array(np.zeros(shape, "i1")).translate_to[tuple(at)] for at, shape in layers]
         axis = {"overlay": {}, "concat": {"axis": 0}, "stack": {"axis": 0}}[how]
         try:
-            store = getattr(ts, how)(made, **axis)
+            store = getattr(ts, how)(built, **axis)
         except ValueError:
             return ValueError
         try:
@@ -160,15 +160,15 @@ _VIEWS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("view", ["cast", "downsample"])
-@pytest.mark.parametrize("stated", [{"rank": 2}, {"rank": 2, "chunk": {"elements": 5}}, {}])
-def test_layout_with_rank_constrains_base(view: str, stated: Any) -> None:
+@pytest.mark.parametrize("explicit", [{"rank": 2}, {"rank": 2, "chunk": {"elements": 5}}, {}])
+def test_layout_with_rank_constrains_base(view: str, explicit: Any) -> None:
     base = {"driver": "zarr3", "kvstore": "memory://"}
-    spec = {**_VIEWS[view], "base": base, "schema": {"rank": 2, "chunk_layout": stated}}
+    spec = {**_VIEWS[view], "base": base, "schema": {"rank": 2, "chunk_layout": explicit}}
     later = {**spec, "schema": {"rank": 2}}
 
     def describe(ts: Any, include_defaults: bool) -> list[Any]:
-        changed = _changed(ts.Spec(later), chunk_layout=ts.ChunkLayout(stated))
-        return [one.to_json(include_defaults) for one in (ts.Spec(spec), changed)]
+        changed = _changed(ts.Spec(later), chunk_layout=ts.ChunkLayout(explicit))
+        return [item.to_json(include_defaults) for item in (ts.Spec(spec), changed)]
 
     for include_defaults in (False, True):
         assert describe(ours, include_defaults) == describe(theirs, include_defaults)
@@ -178,15 +178,20 @@ def test_layout_with_rank_constrains_base(view: str, stated: Any) -> None:
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 def test_impossible_chunks_raise_on_access(view: str, driver: str) -> None:
     layout = {"grid_origin": [1, 0]}
-    stated = {"domain": {"shape": [4, 5]}, "chunk_layout": layout, "fill_value": 3, "dtype": "int8"}
-    spec: dict[str, Any] = {"driver": driver, "kvstore": "memory://", "schema": stated}
+    explicit = {
+        "domain": {"shape": [4, 5]},
+        "chunk_layout": layout,
+        "fill_value": 3,
+        "dtype": "int8",
+    }
+    spec: dict[str, Any] = {"driver": driver, "kvstore": "memory://", "schema": explicit}
     if view != "none":
         spec = {**_VIEWS[view], "base": spec}
     members = ["fill_value", "dimension_units", "domain", "dtype", "rank", "codec", "base"]
 
     def describe(ts: Any) -> list[Any]:
-        found = ts.Spec(spec)
-        return [[repr(getattr(one, name)) for name in members] for one in (found, found.T)]
+        result = ts.Spec(spec)
+        return [[repr(getattr(item, name)) for name in members] for item in (result, result.T)]
 
     assert describe(ours) == describe(theirs)
     for ts in (ours, theirs):

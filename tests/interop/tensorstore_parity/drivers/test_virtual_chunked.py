@@ -79,12 +79,12 @@ def test_the_same_chunks_are_read_and_written(seed: int) -> None:
     assert repr(here.schema) == repr(there.schema)
     assert here.mode == there.mode
     acts = some_view(Keys(seed), here)
-    one, two = apply_views(here, ts, acts), apply_views(there, theirs, acts)
-    assert same(one.read().result(), two.read().result()), acts
+    item, two = apply_views(here, ts, acts), apply_views(there, theirs, acts)
+    assert same(item.read().result(), two.read().result()), acts
     assert sorted(mine.calls) == sorted(others.calls)
     mine.calls, others.calls = [], []
-    items = -np.arange(one.size, dtype="i4").reshape(one.shape)
-    one.write(items).result()
+    items = -np.arange(item.size, dtype="i4").reshape(item.shape)
+    item.write(items).result()
     two.write(items).result()
     assert np.array_equal(mine.values, others.values), acts
     assert sorted(call[:2] for call in mine.calls) == sorted(call[:2] for call in others.calls), (
@@ -157,20 +157,20 @@ MADE = [
 
 @pytest.mark.parametrize("text", MADE)
 def test_constraints(text: str) -> None:
-    def made(package: Any) -> Any:
+    def built(package: Any) -> Any:
         store = eval(text, {"ts": package, "f": lambda *_: None, "layout": package.ChunkLayout})
         return repr(store.schema), store.mode, str(store.domain)
 
-    assert outcome(lambda: made(ts)) == outcome(lambda: made(theirs))
+    assert outcome(lambda: built(ts)) == outcome(lambda: built(theirs))
 
 
 @pytest.mark.parametrize("package", [ts, theirs], ids=["here", "there"])
 def test_caching_by_generations(package: Any) -> None:
     stamp = package.KvStore.TimestampedStorageGeneration
-    now, asked = [b"1"], []
+    now, requested = [b"1"], []
 
     def read(domain: Any, chunk: Any, parameters: Any) -> Any:
-        asked.append(parameters.if_not_equal)
+        requested.append(parameters.if_not_equal)
         if parameters.if_not_equal == now[0]:
             return stamp(time=time.time())
         chunk[...] = int(now[0])
@@ -178,11 +178,11 @@ def test_caching_by_generations(package: Any) -> None:
 
     context = package.Context({"cache_pool": {"total_bytes_limit": 10**7}})
     store = package.virtual_chunked(read, dtype="int32", shape=[1], context=context)
-    found = [store.read().result().tolist() for _ in range(2)]
+    result = [store.read().result().tolist() for _ in range(2)]
     now[0] = b"2"
-    found.append(store.read().result().tolist())
-    assert found == [[1], [1], [2]]
-    assert asked == [b"", b"1", b"1"]
+    result.append(store.read().result().tolist())
+    assert result == [[1], [1], [2]]
+    assert requested == [b"", b"1", b"1"]
 
 
 @pytest.mark.parametrize("package", [ts, theirs], ids=["here", "there"])
@@ -219,7 +219,7 @@ def called_within(package: Any, steps: str, *, stamped: bool, room: int) -> list
         values[domain.index_exp] = chunk
         return stamp() if stamped else None
 
-    made = package.virtual_chunked(
+    built = package.virtual_chunked(
         read,
         write,
         dtype=package.int32,
@@ -228,7 +228,7 @@ def called_within(package: Any, steps: str, *, stamped: bool, room: int) -> list
         context=package.Context({"cache_pool": {"total_bytes_limit": room}}),
     )
     with package.Transaction() as transaction:
-        inside = made.with_transaction(transaction)
+        inside = built.with_transaction(transaction)
         for step in steps:
             if step == "w":
                 inside[1].write(5).result()
@@ -241,7 +241,7 @@ def called_within(package: Any, steps: str, *, stamped: bool, room: int) -> list
 @pytest.mark.parametrize("stamped", [False, True])
 @pytest.mark.parametrize("room", [0, 10**6])
 def test_transaction_read_is_cached(steps: str, stamped: bool, room: int) -> None:
-    mine, real = (called_within(one, steps, stamped=stamped, room=room) for one in (ts, theirs))
+    mine, real = (called_within(item, steps, stamped=stamped, room=room) for item in (ts, theirs))
     assert mine == real
 
 
@@ -266,29 +266,29 @@ def test_cache_respects_byte_limit() -> None:
 
 def test_conflicting_write_is_repeated() -> None:
     stamp = ts.KvStore.TimestampedStorageGeneration
-    kept = {"value": [1, 2], "generation": 1}
+    cached = {"value": [1, 2], "generation": 1}
     seen = []
 
-    asked = []
+    requested = []
 
     def read(domain: Any, chunk: Any, parameters: Any) -> Any:
-        asked.append(parameters.if_not_equal)
-        chunk[...] = kept["value"]
-        return stamp(str(kept["generation"]).encode(), time.time())
+        requested.append(parameters.if_not_equal)
+        chunk[...] = cached["value"]
+        return stamp(str(cached["generation"]).encode(), time.time())
 
     def write(domain: Any, chunk: Any, parameters: Any) -> Any:
         seen.append(parameters.if_equal)
         if len(seen) == 1:
-            kept["value"], kept["generation"] = [5, 6], 2  # another writer, in between
+            cached["value"], cached["generation"] = [5, 6], 2  # another writer, in between
             return stamp(b"", time.time())
-        kept["value"], kept["generation"] = chunk.tolist(), 3
+        cached["value"], cached["generation"] = chunk.tolist(), 3
         return stamp(b"3", time.time())
 
     store = ts.virtual_chunked(read, write, dtype="int32", shape=[2])
     store[0] = 9
     assert seen == [b"1", b"2"]
-    assert asked == [b"", b"1"]  # so that an unchanged chunk need not be returned again
-    assert kept["value"] == [9, 6]
+    assert requested == [b"", b"1"]  # so that an unchanged chunk need not be returned again
+    assert cached["value"] == [9, 6]
 
 
 def test_unchanged_chunk_is_read_once_more() -> None:
@@ -436,11 +436,11 @@ def test_atomic_write_of_several_chunks_is_refused(acts: list[str]) -> None:
             ).with_transaction(transaction)
             for name in "ab"
         }
-        found = [outcome(lambda act=act: eval(act, names).result()) for act in acts]
-        found.append(outcome(transaction.commit_sync))
+        result = [outcome(lambda act=act: eval(act, names).result()) for act in acts]
+        result.append(outcome(transaction.commit_sync))
         # TensorStore also writes chunks that were only read.
-        changed = sorted(one for one in written if {1, 2} & set(one[1]))
-        seen = [one.tolist() if isinstance(one, np.ndarray) else one for one in found]
+        changed = sorted(item for item in written if {1, 2} & set(item[1]))
+        seen = [item.tolist() if isinstance(item, np.ndarray) else item for item in result]
         return seen, changed, transaction.aborted
 
     assert describe(ts) == describe(theirs)

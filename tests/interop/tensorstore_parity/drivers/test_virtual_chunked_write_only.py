@@ -61,7 +61,7 @@ def open_handle(ts: Any, limit: int) -> tuple[Any, Writer]:
 @pytest.mark.parametrize("staged", [False, True], ids=["alone", "in a transaction"])
 def test_parts(program: list[tuple[slice, str | None]], staged: bool) -> None:
     def describe(ts: Any) -> list[Any]:
-        found: list[Any] = []
+        result: list[Any] = []
         store, writer = open_handle(ts, 10**6)
         for k, (place, generation) in enumerate(program):
             writer.generation = generation
@@ -70,8 +70,8 @@ def test_parts(program: list[tuple[slice, str | None]], staged: bool) -> None:
             end = outcome(lambda view=view, k=k: view.write(k).result())
             if txn is not None:
                 end = outcome(txn.commit_sync)
-            found.append((end, writer.taken()))
-        return found
+            result.append((end, writer.taken()))
+        return result
 
     assert describe(ours) == describe(theirs)
 

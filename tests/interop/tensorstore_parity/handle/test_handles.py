@@ -58,18 +58,18 @@ def a_creation(draw: random.Random) -> dict[str, Any]:
     """Return the arguments of a creation."""
     rank = draw.randint(1, 3)
     shape = [draw.choice([0, 1, 2, 5, 9]) for _ in range(rank)]
-    given: dict[str, Any] = {"dtype": draw.choice(DTYPES), "shape": shape}
+    arguments: dict[str, Any] = {"dtype": draw.choice(DTYPES), "shape": shape}
     if draw.random() < 0.7:
-        given["chunk_shape"] = [draw.randint(1, 4) for _ in range(rank)]
+        arguments["chunk_shape"] = [draw.randint(1, 4) for _ in range(rank)]
     if draw.random() < 0.3:
-        given["fill_value"] = 1
+        arguments["fill_value"] = 1
     if draw.random() < 0.3:
-        given["dimension_units"] = [draw.choice([None, "4 nm", "s"]) for _ in range(rank)]
-    return given
+        arguments["dimension_units"] = [draw.choice([None, "4 nm", "s"]) for _ in range(rank)]
+    return arguments
 
 
-def build(package: Any, driver: str, given: dict[str, Any]) -> Any:
-    options = dict(given)
+def build(package: Any, driver: str, arguments: dict[str, Any]) -> Any:
+    options = dict(arguments)
     if driver == "zarr":
         options.pop("dimension_units", None)
     if "chunk_shape" in options:
@@ -81,8 +81,8 @@ def build(package: Any, driver: str, given: dict[str, Any]) -> Any:
 @seeds(range(150))
 def test_created_handles(seed: int) -> None:
     draw = random.Random(seed)
-    driver, given = draw.choice(["zarr3", "zarr"]), a_creation(draw)
-    mine, other = build(ts, driver, given), build(theirs, driver, given)
+    driver, arguments = draw.choice(["zarr3", "zarr"]), a_creation(draw)
+    mine, other = build(ts, driver, arguments), build(theirs, driver, arguments)
     for act in (
         lambda s: s.spec().to_json(),
         lambda s: s.spec(minimal_spec=True).to_json(),
@@ -103,13 +103,13 @@ def test_created_handles(seed: int) -> None:
 @seeds(range(200))
 def test_views_of_handles(seed: int) -> None:
     draw, keys = random.Random(seed), Keys(seed)
-    driver, given = draw.choice(["zarr3", "zarr"]), a_creation(draw)
-    mine, other = build(ts, driver, given), build(theirs, driver, given)
-    values = (np.arange(mine.size) % 2).astype(given["dtype"]).reshape(mine.shape)
+    driver, arguments = draw.choice(["zarr3", "zarr"]), a_creation(draw)
+    mine, other = build(ts, driver, arguments), build(theirs, driver, arguments)
+    values = (np.arange(mine.size) % 2).astype(arguments["dtype"]).reshape(mine.shape)
     for store in (mine, other):
         store.write(values).result()
     acts = some_view(keys, mine)
-    one, two = apply_views(mine, ts, acts), apply_views(other, theirs, acts)
+    item, two = apply_views(mine, ts, acts), apply_views(other, theirs, acts)
     for act in (
         lambda s: str(s.domain),
         lambda s: s.spec().to_json(),
@@ -120,11 +120,11 @@ def test_views_of_handles(seed: int) -> None:
         lambda s: s.read().result(),
         lambda s: s.read(order="F").result(),
     ):
-        assert agree(outcome(lambda: act(one)), outcome(lambda: act(two))), (acts, act)
-    if not one.size:
+        assert agree(outcome(lambda: act(item)), outcome(lambda: act(two))), (acts, act)
+    if not item.size:
         return
-    items = (np.arange(one.size) % 3 == 0).astype(given["dtype"]).reshape(one.shape)
-    for store in (one, two):
+    items = (np.arange(item.size) % 3 == 0).astype(arguments["dtype"]).reshape(item.shape)
+    for store in (item, two):
         outcome(lambda: store.write(items).result())
     assert agree(mine.read().result(), other.read().result()), acts
 
@@ -132,8 +132,8 @@ def test_views_of_handles(seed: int) -> None:
 @seeds(range(300))
 def test_resizing(seed: int) -> None:
     draw = random.Random(seed)
-    given = a_creation(draw)
-    rank = len(given["shape"])
+    arguments = a_creation(draw)
+    rank = len(arguments["shape"])
     moves = [draw.randrange(8) for _ in range(draw.randint(0, 2))]
     at = draw.randrange(rank)
 
@@ -163,21 +163,21 @@ def test_resizing(seed: int) -> None:
     }
     if draw.random() < 0.2:
         options["inclusive_min"] = [draw.choice([None, 0, -3]) for _ in range(rank)]
-    found = []
+    result = []
     for package in (ts, theirs):
-        store = build(package, "zarr3", given)
+        store = build(package, "zarr3", arguments)
         if store.size:
             store[...] = 1
         seen = outcome(lambda: view(package, store))
         if isinstance(seen, Exception):
-            found.append([seen])
+            result.append([seen])
             continue
         pairs = zip(options["exclusive_max"], seen.origin, strict=False)
         if any(bound is not None and bound < origin for bound, origin in pairs):
             pytest.skip("below the lower bound of the view")
         resized = outcome(lambda: seen.resize(**options).result())
         after = store.resolve().result()
-        found.append(
+        result.append(
             [
                 resized if isinstance(resized, Exception) else str(resized.domain),
                 str(after.domain),
@@ -185,50 +185,50 @@ def test_resizing(seed: int) -> None:
                 sorted(store.kvstore.list().result()),
             ]
         )
-    assert len(found[0]) == len(found[1])
-    for one, two in zip(*found, strict=True):
-        assert agree(one, two), (moves, options, found)
+    assert len(result[0]) == len(result[1])
+    for item, two in zip(*result, strict=True):
+        assert agree(item, two), (moves, options, result)
 
 
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("bound", [None, 5])
 @pytest.mark.parametrize("key", [slice(None, None, 2), [1, 3], "diagonal", slice(None)])
 def test_resizing_a_new_dimension_changes_nothing(key: Any, bound: Any, *, tied: bool) -> None:
-    found = []
+    result = []
     for package in (ts, theirs):
         store = build(package, "zarr3", {"dtype": "int8", "shape": [4, 4]})
         view = store[package.d[0, 1].diagonal] if key == "diagonal" else store[key]
         view = view[ts.newaxis][package.d[0].mark_bounds_implicit[True]]
         bounds = [9, *(None for _ in range(view.rank - 2)), bound]
         resized = outcome(lambda: view.resize(None, bounds, resize_tied_bounds=tied).result())
-        found.append(resized if isinstance(resized, Exception) else str(resized.domain))
-    assert agree(*found), found
+        result.append(resized if isinstance(resized, Exception) else str(resized.domain))
+    assert agree(*result), result
 
 
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("bounds", [([-4, None], None), ([0, None], None), (None, [None, 2])])
 def test_resize_of_reversed_empty_view(bounds: Any, *, tied: bool) -> None:
-    found = []
+    result = []
     for package in (ts, theirs):
         store = build(package, "zarr3", {"dtype": "int8", "shape": [0, 4]})
         view = store[package.d[0].stride[-1]]
         resized = outcome(lambda: view.resize(*bounds, resize_tied_bounds=tied).result())
-        found.append(resized if isinstance(resized, Exception) else str(resized.domain))
-    assert agree(*found), found
+        result.append(resized if isinstance(resized, Exception) else str(resized.domain))
+    assert agree(*result), result
 
 
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("bound", [None, 4, 7])
 @pytest.mark.parametrize("key", [[0, 1], [1], slice(0, 3), slice(0, 2), slice(0, 1), 1])
-def test_resize_through_partial_view(key: Any, bound: Any, *, tied: bool) -> None:
-    found = []
+def test_resize_of_partial_view(key: Any, bound: Any, *, tied: bool) -> None:
+    result = []
     for package in (ts, theirs):
         store = build(package, "zarr3", {"dtype": "int8", "shape": [2, 4]})
         view = store[key]
         bounds = [*(None for _ in range(view.rank - 1)), bound]
         resized = outcome(lambda: view.resize(None, bounds, resize_tied_bounds=tied).result())
-        found.append(resized if isinstance(resized, Exception) else str(resized.domain))
-    assert agree(*found), found
+        result.append(resized if isinstance(resized, Exception) else str(resized.domain))
+    assert agree(*result), result
 
 
 SPECS: list[dict[str, Any]] = [
@@ -293,9 +293,9 @@ def test_specs(seed: int) -> None:
     if "attributes" in metadata and members["driver"] == "zarr":
         del members["metadata"]
     if members["driver"] == "zarr" and metadata:  # TensorStore reports it later
-        updates = [one for one in updates if "rank" not in one]
+        updates = [item for item in updates if "rank" not in item]
     drops = "output" in members.get("transform", {})
-    found = []
+    result = []
     for package in (ts, theirs):
         results: list[Any] = []
         spec = outcome(lambda: package.Spec(members))
@@ -312,10 +312,10 @@ def test_specs(seed: int) -> None:
             results += [outcome(spec.to_json), outcome(lambda: json_of(spec.chunk_layout))]
             results.append(None if drops else outcome(lambda: json_of(spec.schema)))
             results.append(outcome(lambda: json_of(spec[1:3])))
-        found.append(results)
-    assert len(found[0]) == len(found[1]), (members, updates, found)
-    for one, two in zip(*found, strict=True):
-        assert agree(one, two), (members, updates, one, two)
+        result.append(results)
+    assert len(result[0]) == len(result[1]), (members, updates, result)
+    for item, two in zip(*result, strict=True):
+        assert agree(item, two), (members, updates, item, two)
 
 
 MARKED = ["", ".mark_bounds_implicit[True]", ".mark_bounds_implicit[True:False]", "[1:]", "[:, 1]"]
@@ -332,10 +332,10 @@ def small(package: Any, driver: str = "zarr3", **ways: bool) -> Any:
 def test_base_has_mode_of_view(view: str, ways: dict[str, bool]) -> None:
     def describe(package: Any) -> Any:
         transaction = package.Transaction()
-        found = package.cast(small(package, **ways), eval(view))
-        inside = package.cast(found.with_transaction(transaction), "int16").base
-        modes = [one.mode for one in (found, found.base, inside, inside.base)]
-        return modes, [one.transaction is transaction for one in (inside, inside.base)]
+        result = package.cast(small(package, **ways), eval(view))
+        inside = package.cast(result.with_transaction(transaction), "int16").base
+        modes = [item.mode for item in (result, result.base, inside, inside.base)]
+        return modes, [item.transaction is transaction for item in (inside, inside.base)]
 
     assert told_or_class(lambda: describe(ts)) == told_or_class(lambda: describe(theirs))
 
@@ -351,7 +351,7 @@ def test_the_base_has_the_bounds_of_the_view(kind: str, mark: str) -> None:
             "stack": lambda: package.stack([package.array(np.zeros(4))], axis=0),
         }[kind]()
         view = package.cast(eval(f"base{mark}", {"base": base}), "float32")
-        return [str(one.domain) for one in (view, view.base, view.resolve().result().base)]
+        return [str(item.domain) for item in (view, view.base, view.resolve().result().base)]
 
     assert told_or_class(lambda: describe(ts)) == told_or_class(lambda: describe(theirs))
 
@@ -365,7 +365,7 @@ def test_spec_bounds_match_tensorstore(driver: str, ends: Any, mark: str) -> Non
         view = eval(f"store{mark}", {"store": store})
         store.resize(exclusive_max=ends).result()
         cast = package.cast(view, "int8")
-        return [str(one.domain) for one in (view, view.spec(), cast, cast.spec())]
+        return [str(item.domain) for item in (view, view.spec(), cast, cast.spec())]
 
     assert told_or_class(lambda: describe(ts)) == told_or_class(lambda: describe(theirs))
 
@@ -399,14 +399,14 @@ def test_statistics_of_missing_positions() -> None:
 def test_statistics_outside_array(driver: str, mark: str) -> None:
     """If a handle keeps no bounds, positions outside the array are not stored."""
 
-    def describe(package: Any, **asked: bool) -> Any:
+    def describe(package: Any, **requested: bool) -> Any:
         store = small(package, driver)[package.d[:].mark_bounds_implicit[True]]
         view = eval(f"store{mark}", {"store": store, "ts": package})
-        found = view.storage_statistics(**asked).result()
-        return found.not_stored, found.fully_stored
+        result = view.storage_statistics(**requested).result()
+        return result.not_stored, result.fully_stored
 
-    for asked in ("query_not_stored", "query_fully_stored"):
-        assert describe(ts, **{asked: True}) == describe(theirs, **{asked: True})
+    for requested in ("query_not_stored", "query_fully_stored"):
+        assert describe(ts, **{requested: True}) == describe(theirs, **{requested: True})
 
 
 @pytest.mark.parametrize("shape", [(5, 0), (0, 5), (0,)], ids=str)
@@ -428,11 +428,11 @@ def test_outside_position_of_empty_view(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_spec_of_one_item_index_array(driver: str) -> None:
+def test_spec_of_single_item_index_array(driver: str) -> None:
     def describe(package: Any) -> Any:
         view = small(package, driver).oindex[[3, 2], :1][package.d[0, 1].diagonal]
         views = [view, view.resolve().result(), view[[0, 0]], package.cast(view, "int16")]
-        specs = [one.spec() for one in views] + [view.spec(minimal_spec=True)]
+        specs = [item.spec() for item in views] + [view.spec(minimal_spec=True)]
         return [spec.to_json()["transform"] for spec in specs]
 
     assert describe(ts) == describe(theirs)
@@ -460,7 +460,7 @@ def test_resize_of_field_needs_tied_bounds(driver: str, view: str, tied: bool) -
     """Any bound, even the current one; unless the call allows tied bounds."""
 
     def describe(package: Any) -> list[Any]:
-        found = []
+        result = []
         for kind in ({"field": "b"}, {"open_as_void": True}):
             for bounds in ([None, None], [3, None], [5, 4], [None, 2]):
                 spec = {"driver": driver, "kvstore": "memory://", "metadata": _RECORDS[driver]}
@@ -470,11 +470,11 @@ def test_resize_of_field_needs_tied_bounds(driver: str, view: str, tied: bool) -
                 seen = eval(f"handle{view}", {"handle": handle})
                 ends = [*bounds, *[None] * (seen.rank - 2)]
                 resize = partial(seen.resize, exclusive_max=ends, resize_tied_bounds=tied)
-                found.append(isinstance(outcome(lambda act=resize: act().result()), ValueError))
+                result.append(isinstance(outcome(lambda act=resize: act().result()), ValueError))
                 place = {"driver": driver, "kvstore": "memory://", "field": "a"}
                 again = package.open(place, context=context).result()
-                found.append(again.shape)
-        return found
+                result.append(again.shape)
+        return result
 
     assert describe(ts) == describe(theirs)
 
@@ -486,7 +486,7 @@ def test_resize_of_field_needs_tied_bounds(driver: str, view: str, tied: bool) -
         *(("float32", 0.5), ("float32", float("nan")), ("float64", -float("inf"))),
     ],
 )
-def test_records_of_one_field_have_its_fill_value(
+def test_single_field_records_have_its_fill_value(
     data_type: str, fill: Any, tmp_path: Path
 ) -> None:
     """TensorStore stores it without the name that the format requires, and reads no other form."""
@@ -500,12 +500,12 @@ def test_records_of_one_field_have_its_fill_value(
     }
     how = {} if fill is None else {"fill_value": np.array(fill, data_type)}
     spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/"}
-    made = theirs.open({**spec, "metadata": metadata}, create=True, **how).result()
-    made[0] = 1
+    built = theirs.open({**spec, "metadata": metadata}, create=True, **how).result()
+    built[0] = 1
     with pytest.warns(TessarrWarning, match="lacks the field's name"):
-        found = ts.open(spec).result()
-    assert same(found.fill_value, made.fill_value)
-    assert same(found.read().result(), made.read().result())
+        result = ts.open(spec).result()
+    assert same(result.fill_value, built.fill_value)
+    assert same(result.read().result(), built.read().result())
     again = ts.open({**spec, "metadata": metadata}, create=True, delete_existing=True, **how)
     assert set(again.result().spec().to_json()["metadata"]["fill_value"]) == {"a"}
     with pytest.raises(ValueError, match="fill_value"):
@@ -519,7 +519,7 @@ def test_byte_fields_are_written_in_position(first: Any, last: Any) -> None:
 
     def describe(package: Any) -> Any:
         context = package.Context()
-        members = [["é", *(one if isinstance(one, list) else [one])] for one in (first, last)]
+        members = [["é", *(item if isinstance(item, list) else [item])] for item in (first, last)]
         members[1][0] = "A"
         metadata = {"shape": [3], "chunks": [2], "dtype": members, "compressor": None}
         spec = {"driver": "zarr", "kvstore": "memory://", "metadata": metadata, "field": "A"}
@@ -558,8 +558,8 @@ def test_bytes_of_elements_are_those_that_are_stored(
         metadata = {"shape": [3], "data_type": data_type, "codecs": codecs}
         spec = {"driver": "zarr3", "kvstore": "memory://", "metadata": metadata}
         field = {} if isinstance(data_type, str) else {"field": "a"}
-        made = package.open({**spec, **field}, create=True, context=context).result()
-        made.write(np.array([258, 3, 4]).astype(made.dtype.numpy_dtype)).result()
+        built = package.open({**spec, **field}, create=True, context=context).result()
+        built.write(np.array([258, 3, 4]).astype(built.dtype.numpy_dtype)).result()
         place = {"driver": "zarr3", "kvstore": "memory://", "open_as_void": True}
         handle = package.open(place, context=context).result()
         into = {
@@ -578,12 +578,12 @@ def test_bytes_of_elements_are_those_that_are_stored(
             values = np.arange(11, 11 + count, dtype="u1").view("V1").reshape(part.shape)
             part.write(values).result()
             if not sharded or package is ts:  # else TensorStore may wait for ever
-                seen.append(made.with_transaction(transaction).read().result().tolist())
+                seen.append(built.with_transaction(transaction).read().result().tolist())
         if transaction is not None:
             transaction.commit_async().result()
         keys = package.KvStore.open("memory://", context=context).result()
         stored = [keys.read(key).result().value for key in ("read/0.0", "c/0")]
-        seen.append(made.read().result().tolist())
+        seen.append(built.read().result().tolist())
         assert seen[-2:] in ([seen[-1]], [seen[-1]] * 2)
         return stored, seen[-1:] if sharded else seen
 
@@ -594,6 +594,6 @@ def test_the_fill_value_of_bytes_is_as_they_are_stored() -> None:
     codecs = [{"name": "bytes", "configuration": {"endian": "big"}}]
     metadata = {"shape": [2], "data_type": "int16", "codecs": codecs, "fill_value": 258}
     spec = {"driver": "zarr3", "kvstore": "memory://", "metadata": metadata, "open_as_void": True}
-    made = ts.open(spec, create=True).result()
-    assert made.fill_value.tobytes() == b"\1\2"
-    assert made.read().result().tobytes() == b"\1\2\1\2"
+    built = ts.open(spec, create=True).result()
+    assert built.fill_value.tobytes() == b"\1\2"
+    assert built.read().result().tobytes() == b"\1\2\1\2"

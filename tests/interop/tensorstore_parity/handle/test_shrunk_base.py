@@ -40,10 +40,10 @@ def shrink(ts: Any, name: str, method: str, length: int) -> Any:
     """Return a view of an array of six elements that was shrunk to `count`."""
     layout = ts.ChunkLayout(chunk_shape=[2])
     spec = {"driver": "zarr3", "kvstore": "memory://"}
-    made = ts.open(spec, create=True, dtype=ts.int32, shape=[6], chunk_layout=layout).result()
-    made.write(np.arange(6, dtype="i4")).result()
-    view = VIEWS[name](ts, made, method)
-    made.resize(exclusive_max=[length]).result()
+    built = ts.open(spec, create=True, dtype=ts.int32, shape=[6], chunk_layout=layout).result()
+    built.write(np.arange(6, dtype="i4")).result()
+    view = VIEWS[name](ts, built, method)
+    built.resize(exclusive_max=[length]).result()
     return view
 
 

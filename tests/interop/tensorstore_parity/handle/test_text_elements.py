@@ -60,8 +60,8 @@ _SOURCES: dict[str, Any] = {
 
 
 def _read(store: Any) -> Any:
-    found = np.asarray(store.read().result())
-    return found.tolist(), [type(item) for item in found.ravel().tolist()]
+    result = np.asarray(store.read().result())
+    return result.tolist(), [type(item) for item in result.ravel().tolist()]
 
 
 def _written(ts: Any, source: Any, shape: tuple[int, ...], *, name: str, empty: Any) -> Any:
@@ -74,22 +74,22 @@ def _written(ts: Any, source: Any, shape: tuple[int, ...], *, name: str, empty: 
 @pytest.mark.parametrize("shape", [(), (2,), (1, 2)])
 def test_text_writes_match_tensorstore(name: str, empty: Any, shape: tuple[int, ...]) -> None:
     """Elements become plain, masks are ignored, and rank errors come first."""
-    for what, source in _SOURCES.items():
+    for value, source in _SOURCES.items():
         here, there = (
             outcome(lambda ts=ts, s=source: _written(ts, s, shape, name=name, empty=empty))
             for ts in (ours, theirs)
         )
-        assert here == there, what
+        assert here == there, value
 
 
 @pytest.mark.parametrize("name", ["ustring", "string"])
 def test_memory_arrays_have_plain_elements(name: str) -> None:
     """Also for a copied array; an array of objects is otherwise shared unchanged."""
-    for (what, source), copy in itertools.product(_SOURCES.items(), (None, True)):
+    for (value, source), copy in itertools.product(_SOURCES.items(), (None, True)):
         if copy is None and isinstance(source, np.ndarray):
             continue
         here, there = (
             outcome(lambda ts=ts, s=source, c=copy: _read(ts.array(s, dtype=name, copy=c)))
             for ts in (ours, theirs)
         )
-        assert here == there, what
+        assert here == there, value

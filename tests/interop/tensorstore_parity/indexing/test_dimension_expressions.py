@@ -171,16 +171,16 @@ def evaluated(text: str, library: Any, view: Any = None) -> Any:
 
 def plain(view: Any) -> dict[str, Any]:
     """Return the JSON of a view, with index arrays reduced along constant axes."""
-    found = dict(view.to_json())
-    for one in found.get("output", []):
-        if "index_array" not in one:
+    result = dict(view.to_json())
+    for item in result.get("output", []):
+        if "index_array" not in item:
             continue
-        items = np.array(one["index_array"])
+        items = np.array(item["index_array"])
         for axis in range(items.ndim):
             first = items.take([0], axis)
             items = first if np.array_equal(items, np.broadcast_to(first, items.shape)) else items
-        one["index_array"] = items.tolist()
-    return found
+        item["index_array"] = items.tolist()
+    return result
 
 
 @pytest.mark.parametrize("seed", range(0, 2400, 300))
@@ -237,7 +237,7 @@ PIECES = [
         *(".mark_bounds_implicit[True]", "[ts.d[0].stride[2]][[0, 0]]", ".label['x'][[0, 0]]"),
     ],
 )
-def test_one_item_index_array_broadcasts(piece: str, act: str) -> None:
+def test_single_item_index_array_broadcasts(piece: str, act: str) -> None:
     mine, other = (
         evaluated(f"{piece}.translate_to[0]{act}", library) for library in (ours, theirs)
     )
@@ -270,8 +270,8 @@ def in_brackets(range_: slice) -> str:
 @pytest.mark.parametrize("rank", range(4))
 def test_ranges_of_dimensions_equal_tensorstore(rank: int, act: str) -> None:
     views = [library.IndexTransform(input_shape=range(3, 3 + rank)) for library in (ours, theirs)]
-    for one in RANGES:
-        text = f"view[{act.replace('R', in_brackets(one))}]"
+    for item in RANGES:
+        text = f"view[{act.replace('R', in_brackets(item))}]"
         mine, other = (
             evaluated(text, library, view)
             for library, view in zip((ours, theirs), views, strict=True)
@@ -356,7 +356,7 @@ def test_index_arrays_of_constant_dimensions_match_tensorstore(items: str, key: 
     """A position outside a dimension is reported if another dimension follows it."""
     outputs = [[], ["offset"], ["offset", 0], ["offset", 1]]
     for output, by in itertools.product(outputs, ["", ".oindex", ".vindex"]):
-        maps = [{"offset": 4} if one == "offset" else {"input_dimension": one} for one in output]
+        maps = [{"offset": 4} if item == "offset" else {"input_dimension": item} for item in output]
         json = {"input_shape": [2, 3, 4], "output": maps}
         text = f"view{by}[{key}]".replace("array", f"np.array({items}, int)")
         mine, other = (

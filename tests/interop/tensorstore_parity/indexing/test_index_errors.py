@@ -48,28 +48,28 @@ def raised(text: str, package: Any, **names: Any) -> type[BaseException]:
     view = {"view": eval(names.pop("view"), {"ts": package, "np": np})} if "view" in names else {}
     with pytest.raises(Exception) as caught:
         eval(text, {"ts": package, "np": np, **names, **view})
-    return next(one for one in (IndexError, TypeError, ValueError) if caught.errisinstance(one))
+    return next(item for item in (IndexError, TypeError, ValueError) if caught.errisinstance(item))
 
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("view", VIEWS)
 def test_invalid_operations_are_refused(view: str, act: str) -> None:
-    found = [raised(act, package, view=VIEWS[view]) for package in (ts, theirs)]
-    assert found[0] is found[1]
+    result = [raised(act, package, view=VIEWS[view]) for package in (ts, theirs)]
+    assert result[0] is result[1]
 
 
 @pytest.mark.parametrize("wide", WIDE)
 @pytest.mark.parametrize("act", BEYOND)
-def test_integers_beyond_64_bits_are_refused_at_once(act: str, wide: int) -> None:
-    found = [raised(act, package, wide=wide) for package in (ts, theirs)]
-    assert found == [TypeError, TypeError]
+def test_integers_beyond_64_bits_are_refused_immediately(act: str, wide: int) -> None:
+    result = [raised(act, package, wide=wide) for package in (ts, theirs)]
+    assert result == [TypeError, TypeError]
 
 
 @pytest.mark.parametrize("wide", WIDE[1:])
 @pytest.mark.parametrize("act", ["ts.d[0][wide]", "ts.d[0][0, wide]", "ts.IndexTransform(1)[wide]"])
-def test_indices_beyond_64_bits_are_refused_at_once(act: str, wide: int) -> None:
-    found = [raised(act, package, wide=wide) for package in (ts, theirs)]
-    assert found == [IndexError, IndexError]
+def test_indices_beyond_64_bits_are_refused_immediately(act: str, wide: int) -> None:
+    result = [raised(act, package, wide=wide) for package in (ts, theirs)]
+    assert result == [IndexError, IndexError]
 
 
 @pytest.mark.parametrize("wide", WIDE)
@@ -81,12 +81,12 @@ def test_no_dimension_has_a_number_beyond_64_bits(act: str, wide: int) -> None:
 @pytest.mark.parametrize("values", ["float32", "int64", "object", "str"])
 @pytest.mark.parametrize("shape", [(2, 3), (3, 1), (4,), ()], ids=str)
 def test_rank_error_precedes_data_type_error(shape: Any, values: str) -> None:
-    found = [
+    result = [
         raised("view.write(values).result()", package, view="ts.array([1, 2, 3], dtype='int32')",
                values=np.ones(shape, values))
         for package in (ts, theirs)
     ]  # fmt: skip
-    assert found[0] is found[1] is (ValueError if len(shape) > 1 else TypeError)
+    assert result[0] is result[1] is (ValueError if len(shape) > 1 else TypeError)
 
 
 OF_POSITIONS = [

@@ -55,7 +55,7 @@ def describe(package: object, text: str, v: int = 0) -> object:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_numbers_at_the_ends_of_the_range(text: str) -> None:
+def test_numbers_at_range_limits(text: str) -> None:
     for v in NUMBERS:
         assert describe(ts, text, v) == describe(theirs, text, v), v
 
@@ -85,8 +85,8 @@ def test_the_hull_is_that_of_the_indices() -> None:
         f"ts.Dim({lower}, {upper}, implicit_lower={flag[0]}, implicit_upper={flag[1]})"
         for (lower, upper), flag in itertools.product(intervals, flags)
     ]
-    for one, other, act in itertools.product(dims, dims, ["hull", "intersect"]):
-        for text in (f"{one}.{act}({other})", f"ts.IndexDomain([{one}]).{act}([{other}])"):
+    for item, other, act in itertools.product(dims, dims, ["hull", "intersect"]):
+        for text in (f"{item}.{act}({other})", f"ts.IndexDomain([{item}]).{act}([{other}])"):
             assert describe(ts, text) == describe(theirs, text), text
 
 

@@ -40,7 +40,7 @@ def _drawn(name: str, draw: random.Random) -> tuple[list[Any], dict[str, Any]]:
     first = [draw.choice(_FLAT) for _ in range(draw.choice((0, 0, 1, 2)))]
     if name == "IndexTransform":  # of these TensorStore crashes
         first = [
-            one for one in first[:1] if not isinstance(one, (str, bytes, dict))
+            item for item in first[:1] if not isinstance(item, (str, bytes, dict))
         ]  # it ends there
     keywords: dict[str, Any] = {}
     count = min(draw.choice((0, 1, 1, 2, 3)), len(_KEYWORDS[name]))
@@ -57,7 +57,7 @@ def _build(of: Any, first: list[Any], keywords: dict[str, Any]) -> object:
     try:
         return repr(of(*first, **keywords))
     except _CLASSES as error:
-        return next(one for one in _CLASSES if isinstance(error, one))
+        return next(item for item in _CLASSES if isinstance(error, item))
 
 
 @pytest.mark.parametrize("name", _KEYWORDS)
@@ -105,7 +105,7 @@ def test_other_arguments(text: str) -> None:
         try:
             return repr(eval(text, {"ts": ts}))
         except _CLASSES as error:
-            return next(one for one in _CLASSES if isinstance(error, one))
+            return next(item for item in _CLASSES if isinstance(error, item))
 
     assert result(ours) == result(theirs)
 
@@ -195,16 +195,18 @@ def test_arguments_of_other_types_are_refused_by_keys(ts: Any, act: str) -> None
 
 
 @pytest.mark.parametrize("how", ["result", "exception"])
-@pytest.mark.parametrize("given", [{"timeout": "1"}, {"deadline": "x"}, {"deadline": [1]}], ids=str)
+@pytest.mark.parametrize(
+    "arguments", [{"timeout": "1"}, {"deadline": "x"}, {"deadline": [1]}], ids=str
+)
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
 def test_invalid_timeout_of_done_future_is_refused(
-    ts: Any, given: dict[str, Any], how: str
+    ts: Any, arguments: dict[str, Any], how: str
 ) -> None:
     promise, cancelled = ts.Promise.new()
     cancelled.cancel()
     for future in (ts.Future(3), cancelled):
         with pytest.raises(TypeError):
-            getattr(future, how)(**given)
+            getattr(future, how)(**arguments)
     del promise
 
 
@@ -218,12 +220,12 @@ VALUES += ["np.ones((1, 1, 1, 1))", "np.ones(5, 'i2')", "np.ones((1, 1, 1), 'i4'
 def test_error_precedence_matches_tensorstore(
     values: str, shape: list[int], *, writable: bool
 ) -> None:
-    given = eval(values, {"np": np})
+    arguments = eval(values, {"np": np})
 
     def written(ts: Any) -> Any:
         array = ts.array(np.zeros(shape, "i4"))
         store = array if writable else ts.downsample(array, [1] * len(shape), "mean")
-        store.write(given).result()
+        store.write(arguments).result()
         return store.read().result().tolist()
 
     assert outcome(lambda: written(ours)) == outcome(lambda: written(theirs))
@@ -235,7 +237,7 @@ def test_error_precedence_matches_tensorstore(
 def test_value_conversion_precedes_transaction_check(
     values: str, shape: list[int], end: str
 ) -> None:
-    given = eval(values, {"np": np})
+    arguments = eval(values, {"np": np})
 
     def written(ts: Any) -> Any:
         transaction = ts.Transaction()
@@ -243,7 +245,7 @@ def test_value_conversion_precedes_transaction_check(
         store = ts.open(spec, create=True, dtype="int32", shape=shape).result()
         store = store.with_transaction(transaction)
         getattr(transaction, end)()
-        return store.write(given).result()
+        return store.write(arguments).result()
 
     assert outcome(lambda: written(ours)) == outcome(lambda: written(theirs))
 
@@ -258,16 +260,16 @@ _NAMED: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("named", _NAMED, ids=str)
-@pytest.mark.parametrize("given", _CONTEXTS, ids=str)
-def test_contexts(given: tuple[Any, ...], named: dict[str, Any]) -> None:
+@pytest.mark.parametrize("arguments", _CONTEXTS, ids=str)
+def test_contexts(arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
     def describe(ts: Any) -> Any:
         values = {"parent": ts.Context(), "spec": ts.Context.Spec({})}
-        meant = [values[one] if isinstance(one, str) else one for one in given]
+        meant = [values[item] if isinstance(item, str) else item for item in arguments]
         by_name = {
-            name: values[one] if isinstance(one, str) else one for name, one in named.items()
+            name: values[item] if isinstance(item, str) else item for name, item in named.items()
         }
-        made = ts.Context(*meant, **by_name)
-        return made.spec and made.spec.to_json(), made.parent is values["parent"]
+        built = ts.Context(*meant, **by_name)
+        return built.spec and built.spec.to_json(), built.parent is values["parent"]
 
     assert outcome(lambda: describe(ours)) == outcome(lambda: describe(theirs))
 
@@ -299,24 +301,24 @@ _OF_LAYOUTS: dict[str, list[Any]] = {
 def test_layouts_by_several_keywords(number: int) -> None:
     """Keywords apply one after another: the first error wins, and the first soft constraint."""
     draw = random.Random(number)
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for _ in range(draw.randrange(1, 6)):
         name = draw.choice([*_OF_LAYOUTS, "grid"])
         chunk = draw.choice(["chunk", "write_chunk", "read_chunk"])
         if name == "grid":
-            given[chunk] = draw.choice(_GRIDS)
+            arguments[chunk] = draw.choice(_GRIDS)
             continue
         value = draw.choice(_OF_LAYOUTS[name])
         key = f"{chunk}_{name}" if name in {"shape", "elements", "aspect_ratio"} else name
-        given[key + ("" if name == "rank" else draw.choice(["", "_soft_constraint"]))] = value
+        arguments[key + ("" if name == "rank" else draw.choice(["", "_soft_constraint"]))] = value
 
     def describe(ts: Any) -> Any:
         keywords = {
             key: ts.ChunkLayout.Grid(value) if isinstance(value, dict) else value
-            for key, value in given.items()
+            for key, value in arguments.items()
         }
         layout = ts.ChunkLayout(chunk_shape_soft_constraint=[7, 7])
         layout.update(**keywords)
         return ts.ChunkLayout(**keywords).to_json(), layout.to_json()
 
-    assert outcome(lambda: describe(ours)) == outcome(lambda: describe(theirs)), given
+    assert outcome(lambda: describe(ours)) == outcome(lambda: describe(theirs)), arguments

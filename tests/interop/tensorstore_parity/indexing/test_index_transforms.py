@@ -17,14 +17,14 @@ theirs: Any = pytest.importorskip("tensorstore", reason="the package tensorstore
 def dim(draw: random.Random, label: str = "") -> dict[str, Any]:
     """Draw the keywords of a dimension: each bound is finite, infinite or implicit."""
     lower, size = draw.choice([0, 0, -3, 5]), draw.choice([1, 2, 4, 9])
-    given: dict[str, Any] = {"label": label}
+    arguments: dict[str, Any] = {"label": label}
     if draw.random() < 0.75:
-        given["inclusive_min"] = lower
+        arguments["inclusive_min"] = lower
     if draw.random() < 0.75:
-        given["exclusive_max"] = lower + size
-    given["implicit_lower"] = draw.random() < 0.5
-    given["implicit_upper"] = draw.random() < 0.5
-    return given
+        arguments["exclusive_max"] = lower + size
+    arguments["implicit_lower"] = draw.random() < 0.5
+    arguments["implicit_upper"] = draw.random() < 0.5
+    return arguments
 
 
 def domain(draw: random.Random, rank: int, labels: str = "") -> list[dict[str, Any]]:
@@ -34,23 +34,23 @@ def domain(draw: random.Random, rank: int, labels: str = "") -> list[dict[str, A
 
 def maps(draw: random.Random, rank: int, count: int) -> list[dict[str, Any]]:
     """Draw the keywords of output index maps to `count` dimensions."""
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     for _ in range(count):
         offset = draw.choice([0, 0, 2, -3, 7])
         if rank and draw.random() < 0.7:
             stride = draw.choice([1, 1, 1, 2, -1, -3])
             k = draw.randrange(rank)
-            found.append({"offset": offset, "stride": stride, "input_dimension": k})
+            result.append({"offset": offset, "stride": stride, "input_dimension": k})
         else:
-            found.append({"offset": offset})
-    return found
+            result.append({"offset": offset})
+    return result
 
 
 def build(ts: Any, dims: list[dict[str, Any]], output: list[dict[str, Any]] | None) -> Any:
-    box = ts.IndexDomain([ts.Dim(**one) for one in dims])
+    box = ts.IndexDomain([ts.Dim(**item) for item in dims])
     if output is None:
         return box
-    return ts.IndexTransform(box, [ts.OutputIndexMap(**one) for one in output])
+    return ts.IndexTransform(box, [ts.OutputIndexMap(**item) for item in output])
 
 
 def compose(ts: Any, outer: Any, inner: Any) -> Any:
@@ -74,9 +74,9 @@ def test_composition_propagates_bounds(seed: int) -> None:
         view = domain(draw, inner, "xyz"[:inner])
         second = maps(draw, inner, rank)
         for base in (None, first):
-            got, wanted = (compose(ts, (outer, base), (view, second)) for ts in (ours, theirs))
-            assert got == wanted, (outer, base, view, second)
-            good += isinstance(wanted, tuple)
+            got, expected = (compose(ts, (outer, base), (view, second)) for ts in (ours, theirs))
+            assert got == expected, (outer, base, view, second)
+            good += isinstance(expected, tuple)
     assert good > 200
 
 
@@ -91,9 +91,9 @@ def test_domains_restrict_by_labels(seed: int) -> None:
         labels = draw.sample(names, draw.choice([len(names), len(names), 1]))
         other = domain(draw, len(labels), "".join(labels))
         for base in (None, maps(draw, len(names), 2)):
-            got, wanted = (compose(ts, (outer, base), (other, None)) for ts in (ours, theirs))
-            assert got == wanted, (outer, base, other)
-            good += isinstance(wanted, tuple)
+            got, expected = (compose(ts, (outer, base), (other, None)) for ts in (ours, theirs))
+            assert got == expected, (outer, base, other)
+            good += isinstance(expected, tuple)
     assert good > 100
 
 
@@ -185,27 +185,29 @@ ACTS = [
 
 
 @pytest.mark.parametrize("act", ACTS)
-@pytest.mark.parametrize("one", ONE_ITEM)
+@pytest.mark.parametrize("item", ONE_ITEM)
 @pytest.mark.parametrize("shape", [(1,), (2,), (0,), (1, 1), (2, 1), (1, 3), (2, 0)], ids=str)
-def test_index_arrays_of_one_item(shape: tuple[int, ...], one: str, act: str) -> None:
+def test_single_item_index_arrays(shape: tuple[int, ...], item: str, act: str) -> None:
     """They stay arrays until brackets read the item."""
     if act in ("[[0]]", ".oindex[[0, 0]]") and 0 in shape:
         pytest.skip("TensorStore takes from dimensions without elements")
 
     def describe(ts: Any) -> Any:
-        view = eval(f"ts.IndexTransform(input_shape={shape}, output=[{one}]){act}", {"ts": ts})
+        view = eval(f"ts.IndexTransform(input_shape={shape}, output=[{item}]){act}", {"ts": ts})
         inner = ts.IndexTransform(input_shape=[9])
-        found = inner[view] if "Dim" not in one else view
+        result = inner[view] if "Dim" not in item else view
         document = {"input_shape": shape, "output": view.to_json().get("output")}
-        return repr(view), view.to_json(), repr(found), repr(ts.IndexTransform(json=document))
+        return repr(view), view.to_json(), repr(result), repr(ts.IndexTransform(json=document))
 
-    found = []
+    result = []
     for package in (ours, theirs):
         try:
-            found.append(describe(package))
+            result.append(describe(package))
         except (IndexError, ValueError) as error:
-            found.append(next(kind for kind in (IndexError, ValueError) if isinstance(error, kind)))
-    assert found[0] == found[1]
+            result.append(
+                next(kind for kind in (IndexError, ValueError) if isinstance(error, kind))
+            )
+    assert result[0] == result[1]
 
 
 @pytest.mark.parametrize("sizes", [(2, 0), (0, 2), (2, 1, 0), (2, 3), (2, 0, 0)], ids=str)
@@ -217,17 +219,17 @@ def test_index_arrays_and_implicit_bounds(
     """Without items, an index array varies only along empty dimensions."""
     items = np.zeros(eval(array), np.int64)
     bounds = [k == implicit for k in range(len(sizes))]
-    found = []
+    result = []
     for package in (ours, theirs):
         try:
             output = [package.OutputIndexMap(items)]
             view = package.IndexTransform(
                 input_shape=sizes, implicit_upper_bounds=bounds, output=output
             )
-            found.append(repr(view))
+            result.append(repr(view))
         except ValueError:
-            found.append("ValueError")
-    assert found[0] == found[1]
+            result.append("ValueError")
+    assert result[0] == result[1]
 
 
 REFUSED = [
@@ -280,9 +282,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_refusals_are_of_one_class(text: str) -> None:
+def test_refusals_share_a_class(text: str) -> None:
     """For TensorStore's ValueError, IndexError or TypeError, ours derives from the same class."""
-    with pytest.raises(Exception) as wanted:
+    with pytest.raises(Exception) as expected:
         eval(text, {"ts": theirs})
-    with pytest.raises(wanted.type):
+    with pytest.raises(expected.type):
         eval(text, {"ts": ours})

@@ -212,14 +212,14 @@ def names(ts: Any) -> dict[str, Any]:
 
 def describe(ts: Any, text: str) -> tuple[Any, ...]:
     """Return a comparable description of an expression's result."""
-    found = eval(text, names(ts))
-    if not isinstance(found, ts.TensorStore):
-        return (repr(found),)
+    result = eval(text, names(ts))
+    if not isinstance(result, ts.TensorStore):
+        return (repr(result),)
     try:
-        values = found.read().result()
+        values = result.read().result()
     except (ValueError, IndexError) as error:  # an index array is checked on use
-        return (str(found.domain), "ValueError" if isinstance(error, ValueError) else "IndexError")
-    return (str(found.domain), values.dtype, values.tolist())
+        return (str(result.domain), "ValueError" if isinstance(error, ValueError) else "IndexError")
+    return (str(result.domain), values.dtype, values.tolist())
 
 
 @pytest.mark.parametrize(
@@ -227,12 +227,12 @@ def describe(ts: Any, text: str) -> tuple[Any, ...]:
 )
 def test_expressions_match_tensorstore(text: str) -> None:
     try:
-        wanted = describe(theirs, text)
+        expected = describe(theirs, text)
     except (ValueError, IndexError, TypeError) as error:
         with pytest.raises(type(error)):
             describe(ours, text)
     else:
-        assert describe(ours, text) == wanted
+        assert describe(ours, text) == expected
 
 
 def test_assignments() -> None:
@@ -249,10 +249,10 @@ def test_assignments() -> None:
         "table.T[0, :2] = 3",
         "table[1:, 1:] = table[0, 1:]",
     ):
-        found = []
+        result = []
         for ts in (ours, theirs):
             these = names(ts)
             exec(text, these)
             array = these[text.split("[")[0].split(".")[0]]
-            found.append(array.read().result().tolist())
-        assert found[0] == found[1], text
+            result.append(array.read().result().tolist())
+        assert result[0] == result[1], text

@@ -53,16 +53,16 @@ def _called(name: str, keywords: dict[str, list[str]], most: int) -> Iterator[st
     """Return the calls with every choice of so many keywords, and of their values."""
     for count in range(most + 1):
         for names in itertools.combinations(keywords, count):
-            for values in itertools.product(*(keywords[one] for one in names)):
-                given = (f"{one}={value}" for one, value in zip(names, values, strict=True))
-                yield f"{name}({', '.join(given)})"
+            for values in itertools.product(*(keywords[item] for item in names)):
+                arguments = (f"{item}={value}" for item, value in zip(names, values, strict=True))
+                yield f"{name}({', '.join(arguments)})"
 
 
 @pytest.mark.parametrize("act", _ACTS)
 def test_expression_equality_and_repr(act: str) -> None:
     all_ = [f"ts.d[0]{act}[{key}]" for key in _ACTS[act]]
     assert not list(_differing(all_))
-    assert not list(_differing(f"{one} == {other}" for one in all_ for other in all_))
+    assert not list(_differing(f"{item} == {other}" for item in all_ for other in all_))
 
 
 _NAMES = ["0", "-1", "1, 0", "'a'", "'b', 0", ":", "::-1", "[0]", "[]", "()", "0, 0", "3", "''"]
@@ -71,7 +71,11 @@ _NAMES = ["0", "-1", "1, 0", "'a'", "'b', 0", ":", "::-1", "[0]", "[]", "()", "0
 @pytest.mark.parametrize("of", ["", ", labels=['a', 'b']"])
 def test_domains_have_parts(of: str) -> None:
     domain = f"ts.IndexDomain(shape=[2, 3]{of})"
-    keys = [*_NAMES, *(f"ts.d[{one}]" for one in _NAMES), *(f"ts.d[{one}][0]" for one in _NAMES)]
+    keys = [
+        *_NAMES,
+        *(f"ts.d[{item}]" for item in _NAMES),
+        *(f"ts.d[{item}][0]" for item in _NAMES),
+    ]
     assert not list(_differing(f"{domain}[{key}]" for key in keys))
 
 
@@ -120,9 +124,9 @@ def test_transform_json_is_parsed() -> None:
 def test_domain_intersections() -> None:
     dims = ["3", "0", "2, label='a'", "inclusive_min=-1, label='b'", "1, 4, implicit_lower=True"]
     lists = [[], *([dim] for dim in dims), *itertools.product(dims, repeat=2)]
-    domains = [f"ts.IndexDomain([{', '.join(f'ts.Dim({dim})' for dim in one)}])" for one in lists]
-    for one, other in itertools.product(domains, repeat=2):
-        texts = [f"{one}.hull({other})", f"{one}.intersect({other})", f"{one}[{other}]"]
+    domains = [f"ts.IndexDomain([{', '.join(f'ts.Dim({dim})' for dim in item)}])" for item in lists]
+    for item, other in itertools.product(domains, repeat=2):
+        texts = [f"{item}.hull({other})", f"{item}.intersect({other})", f"{item}[{other}]"]
         assert not list(_differing(texts))
 
 
@@ -139,10 +143,10 @@ def test_output_index_maps() -> None:
 
 def test_key_ranges() -> None:
     keys = ["b''", "b'a'", "'b'", "b'a\\xff'", "b'\\xff'", "None", "5", "b'a\\x00'"]
-    ranges = [f"ts.KvStore.KeyRange({one}, {other})" for one in keys for other in keys]
+    ranges = [f"ts.KvStore.KeyRange({item}, {other})" for item in keys for other in keys]
     members = ["inclusive_min", "exclusive_max", "empty", "copy()"]
-    assert not list(_differing(f"{one}.{member}" for one in ranges for member in members))
-    assert not list(_differing(f"{one} == {other}" for one in ranges for other in ranges[::5]))
+    assert not list(_differing(f"{item}.{member}" for item in ranges for member in members))
+    assert not list(_differing(f"{item} == {other}" for item in ranges for other in ranges[::5]))
 
 
 def test_grid_ranks() -> None:
@@ -194,7 +198,7 @@ def test_fill_value_conversion(dtype: str | None) -> None:
     for text in texts:
         mine, other = (_describe(text, ts) for ts in (ours, theirs))
         if other in {"Schema(...)", "Spec(...)"} or any(
-            one in text for one in odd
+            item in text for item in odd
         ):  # it has no JSON
             continue
         if isinstance(other, Exception):
@@ -229,11 +233,11 @@ def test_dim_constructor() -> None:
         "exclusive_max": ["None", "6"],
         "implicit_upper": ["True"],
     }
-    given = [call.removeprefix("(") for call in _called("", keywords, 3)]
+    arguments = [call.removeprefix("(") for call in _called("", keywords, 3)]
     texts = [
-        f"ts.Dim({one}{', ' if one and rest != ')' else ''}{rest}"
-        for one in first
-        for rest in given
+        f"ts.Dim({item}{', ' if item and rest != ')' else ''}{rest}"
+        for item in first
+        for rest in arguments
     ]
     assert not list(_differing(texts))
 
@@ -295,10 +299,10 @@ def test_empty_constraints_are_not_serialised(include_defaults: bool) -> None:
     layouts = ["{}", "{'rank': 1}", "{'write_chunk': {}}", "{'grid_origin': [None]}"]
     schemas = [f"{{'chunk_layout': {layout}, 'dtype': 'int8'}}" for layout in layouts]
     metadata = ["{'node_type': 'array'}", "{'zarr_format': 3}", "{'attributes': {}}", "{}"]
-    specs = [f"{{'driver': 'zarr3', 'metadata': {one}}}" for one in metadata]
-    made = [f"ts.Schema({json})" for json in schemas] + [f"ts.Spec({json})" for json in specs]
+    specs = [f"{{'driver': 'zarr3', 'metadata': {item}}}" for item in metadata]
+    built = [f"ts.Schema({json})" for json in schemas] + [f"ts.Spec({json})" for json in specs]
 
     def describe(ts: Any) -> list[Any]:
-        return [eval(one, {"ts": ts}).to_json(include_defaults) for one in made]
+        return [eval(item, {"ts": ts}).to_json(include_defaults) for item in built]
 
     assert describe(ours) == describe(theirs)

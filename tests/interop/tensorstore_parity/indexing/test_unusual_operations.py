@@ -48,8 +48,8 @@ STEPS = [
 
 
 def _after(owner: str, step: str, ts: Any) -> str:
-    made = eval(f"owner{step}", {"owner": OWNERS[owner](ts), "ts": ts})
-    return str(getattr(made, "domain", made))
+    built = eval(f"owner{step}", {"owner": OWNERS[owner](ts), "ts": ts})
+    return str(getattr(built, "domain", built))
 
 
 @pytest.mark.parametrize("owner", OWNERS)
@@ -96,8 +96,8 @@ def test_implicit_conversions(source: str) -> None:
         return None if wrong else store.read().result().tolist()
 
     for target in TYPES:
-        one, other = (outcome(partial(copied, ts, target)) for ts in (ours, theirs))
-        assert one == other, target
+        item, other = (outcome(partial(copied, ts, target)) for ts in (ours, theirs))
+        assert item == other, target
 
 
 @pytest.mark.parametrize("end", ["none", "commit", "abort"])

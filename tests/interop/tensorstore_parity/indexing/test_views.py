@@ -37,11 +37,11 @@ def test_arrays_in_memory(seed: int) -> None:
     mine, other = values.copy(), values.copy()
     here, there = ts.array(mine), theirs.array(other)
     acts = some_view(keys, here)
-    one, two = apply_views(here, ts, acts), apply_views(there, theirs, acts)
-    assert str(one.domain) == str(two.domain)
-    assert same(one.read().result(), two.read().result()), acts
-    items = -np.arange(one.size, dtype="i4").reshape(one.shape)
-    one.write(items).result()
+    item, two = apply_views(here, ts, acts), apply_views(there, theirs, acts)
+    assert str(item.domain) == str(two.domain)
+    assert same(item.read().result(), two.read().result()), acts
+    items = -np.arange(item.size, dtype="i4").reshape(item.shape)
+    item.write(items).result()
     two.write(items).result()
     assert same(mine, other), acts
 
@@ -57,29 +57,29 @@ SOURCES: list[Any] = [
 @pytest.mark.parametrize("name", [None, "int32", "uint8", "float32", "json", "bool"])
 @pytest.mark.parametrize("source", SOURCES, ids=repr)
 def test_array_sources(source: Any, name: str | None) -> None:
-    def made(package: Any) -> Any:
+    def built(package: Any) -> Any:
         return outcome(lambda: package.array(source, dtype=name).read().result())
 
-    assert same(made(ts), made(theirs))
+    assert same(built(ts), built(theirs))
 
 
 @pytest.mark.parametrize("copy", [None, True, False])
 @pytest.mark.parametrize("write", [None, True, False])
 @pytest.mark.parametrize("source", ["plain", "broadcast", "list"])
 def test_copying_and_writing_of_arrays_in_memory(copy: Any, write: Any, source: str) -> None:
-    def made(package: Any) -> Any:
+    def built(package: Any) -> Any:
         plain = np.arange(3)
-        given: Any = {
+        arguments: Any = {
             "plain": plain,
             "broadcast": np.broadcast_to(np.int32(1), (2,)),
             "list": [1, 2],
         }[source]
-        store = package.array(given, copy=copy, write=write)
+        store = package.array(arguments, copy=copy, write=write)
         if store.writable:
             store[0] = 7
         return store.mode, plain.tolist()
 
-    assert outcome(lambda: made(ts)) == outcome(lambda: made(theirs))
+    assert outcome(lambda: built(ts)) == outcome(lambda: built(theirs))
 
 
 def test_text_in_memory() -> None:
@@ -125,11 +125,11 @@ def test_casts_of_numbers(source: str, target: str) -> None:
     if not fits(values, target):
         values = values_of(source, random.Random(0))[:2]
 
-    def made(package: Any) -> Any:
+    def built(package: Any) -> Any:
         view = package.cast(package.array(values), target)
         return view.mode, outcome(lambda: view.read().result())
 
-    here, there = outcome(lambda: made(ts)), outcome(lambda: made(theirs))
+    here, there = outcome(lambda: built(ts)), outcome(lambda: built(theirs))
     if isinstance(here, tuple) and isinstance(there, tuple):
         assert here[0] == there[0]
         here, there = here[1], there[1]
@@ -147,9 +147,9 @@ def test_numbers_of_8_bits_are_rounded_once(name: str) -> None:
         [bits.astype("u4").reshape(-1), draw.integers(0, 2**32, 20000, "u4")]
     ).view("f4")
     with np.errstate(all="ignore"):
-        wanted = values.astype(kind)
-    assert same(ts.cast(ts.array(values), name).read().result(), wanted)
-    assert same(ts.cast(ts.array(wanted), "float32").read().result(), wanted.astype("f4"))
+        expected = values.astype(kind)
+    assert same(ts.cast(ts.array(values), name).read().result(), expected)
+    assert same(ts.cast(ts.array(expected), "float32").read().result(), expected.astype("f4"))
 
 
 @pytest.mark.parametrize("source", ["float32", "float64", "int64"])
@@ -211,9 +211,9 @@ def test_long_row_cast_equals_element_cast(source: str) -> None:
         items = values if fits(values, target) else values[:, :2].repeat(100, axis=1)
         wide = np.zeros((items.shape[0], 2 * items.shape[1] + 1), items.dtype)
         wide[:, 1::2] = items
-        for found in (items, wide[:, 1::2], items.T, items[::-1, ::-1]):
+        for result in (items, wide[:, 1::2], items.T, items[::-1, ::-1]):
             here, there = (
-                outcome(partial(there_and_back, package, found, source, target))
+                outcome(partial(there_and_back, package, result, source, target))
                 for package in (ts, theirs)
             )
             if isinstance(here, tuple) and isinstance(there, tuple):
@@ -236,8 +236,8 @@ def there_and_back(
 def test_last_of_overlapping_cast_writes_wins() -> None:
     values = np.zeros(3, "f4")
     view = ts.cast(ts.array(values), ts.uint8)
-    one = ts.IndexTransform(input_shape=[4], output=[ts.OutputIndexMap(1)])
-    view[one].write(np.arange(1, 5, dtype="u1")).result()
+    item = ts.IndexTransform(input_shape=[4], output=[ts.OutputIndexMap(1)])
+    view[item].write(np.arange(1, 5, dtype="u1")).result()
     view[[2]].oindex[[0, 0]].write(np.array([8, 9], "u1")).result()
     assert values.tolist() == [0, 4, 9]
     again = np.lib.stride_tricks.sliding_window_view(values, 2, writeable=True)
@@ -267,33 +267,33 @@ OBJECTS: list[tuple[str, str, list[Any]]] = [
 
 @pytest.mark.parametrize(("source", "target", "values"), OBJECTS)
 def test_casts_of_text_and_json(source: str, target: str, values: list[Any]) -> None:
-    def made(package: Any) -> Any:
-        given: Any = values
+    def built(package: Any) -> Any:
+        arguments: Any = values
         if source in ("string", "ustring", "json"):
-            given = np.empty(len(values), "O")
-            given[:] = values
-        return package.cast(package.array(given, dtype=source), target).read().result()
+            arguments = np.empty(len(values), "O")
+            arguments[:] = values
+        return package.cast(package.array(arguments, dtype=source), target).read().result()
 
-    assert same(outcome(lambda: made(ts)), outcome(lambda: made(theirs)))
+    assert same(outcome(lambda: built(ts)), outcome(lambda: built(theirs)))
 
 
 @seeds(range(60))
-def test_writing_through_casts(seed: int) -> None:
+def test_writes_to_casts(seed: int) -> None:
     keys = Keys(seed)
     values = np.arange(24, dtype="u1").reshape(4, 6)
     mine, other = values.copy(), values.copy()
     here = ts.cast(ts.array(mine), ts.float32)
     there = theirs.cast(theirs.array(other), theirs.float32)
     acts = some_view(keys, here)
-    one, two = apply_views(here, ts, acts), apply_views(there, theirs, acts)
-    items = np.linspace(0, 200, one.size, dtype="f4").reshape(one.shape)
-    for target in (one, two):
+    item, two = apply_views(here, ts, acts), apply_views(there, theirs, acts)
+    items = np.linspace(0, 200, item.size, dtype="f4").reshape(item.shape)
+    for target in (item, two):
         target.write(items).result()
         target.write(2.75).result() if seed % 3 == 0 else None
     assert same(mine, other), acts
-    assert same(one.read().result(), two.read().result())
-    assert str(one.base.domain) == str(two.base.domain)
-    assert same(one.base.read().result(), two.base.read().result())
+    assert same(item.read().result(), two.read().result())
+    assert str(item.base.domain) == str(two.base.domain)
+    assert same(item.base.read().result(), two.base.read().result())
 
 
 def layer(package: Any, draw: random.Random, n: int, rank: int, log: list[Any]) -> Any:
@@ -316,8 +316,8 @@ def layered(package: Any, seed: int) -> tuple[Any, list[np.ndarray[Any, Any]]]:
     if draw.random() < 0.7:  # layers of one shape
         del arrays[:]
         values = [n * 100 + np.arange(2 * 3 ** (rank - 1), dtype="i4") for n in range(len(layers))]
-        arrays += [one.reshape([2] + [3] * (rank - 1)) for one in values]
-        layers = [package.array(one) for one in arrays]
+        arrays += [item.reshape([2] + [3] * (rank - 1)) for item in values]
+        layers = [package.array(item) for item in arrays]
     axis: Any = draw.randint(-rank - 1, rank)
     if draw.random() < 0.2 and kind == "concat":
         axis = "x"
@@ -330,16 +330,16 @@ def test_layers(seed: int) -> None:
     if isinstance(here, type) or isinstance(there, type):
         assert here is there
         return
-    (one, mine), (two, others) = here, there
-    assert str(one.domain) == str(two.domain)
-    assert one.mode == two.mode
+    (item, mine), (two, others) = here, there
+    assert str(item.domain) == str(two.domain)
+    assert item.mode == two.mode
     keys = Keys(seed)
-    acts = some_view(keys, one)
-    first, second = apply_views(one, ts, acts), apply_views(two, theirs, acts)
-    found = [outcome(lambda one=one: one.read().result()) for one in (first, second)]
-    assert same(*found), acts
+    acts = some_view(keys, item)
+    first, second = apply_views(item, ts, acts), apply_views(two, theirs, acts)
+    result = [outcome(lambda item=item: item.read().result()) for item in (first, second)]
+    assert same(*result), acts
     items = -np.arange(first.size, dtype="i4").reshape(first.shape)
-    written = [outcome(lambda one=one: one.write(items).result()) for one in (first, second)]
+    written = [outcome(lambda item=item: item.write(items).result()) for item in (first, second)]
     assert written[0] is written[1]
     if written[0] is None:
         assert all(same(a, b) for a, b in zip(mine, others, strict=True)), acts
@@ -394,7 +394,7 @@ def test_no_layers() -> None:  # TensorStore crashes
 
 @pytest.mark.parametrize("text", LAYERED)
 def test_constraints_on_layers(text: str) -> None:
-    def made(package: Any) -> Any:
+    def built(package: Any) -> Any:
         def a(lower: int, upper: int, label: str = "") -> Any:
             values = np.arange(upper - lower, dtype="i4")
             return package.array(values).translate_to[lower].label[label]
@@ -407,7 +407,7 @@ def test_constraints_on_layers(text: str) -> None:
             str(getattr(store, "dimension_units", None)),
         )
 
-    assert outcome(lambda: made(ts)) == outcome(lambda: made(theirs))
+    assert outcome(lambda: built(ts)) == outcome(lambda: built(theirs))
 
 
 @pytest.mark.parametrize("shape", [(3, 0), (0, 3), (3, 0, 2), (0, 0)], ids=str)

@@ -26,8 +26,8 @@ class Key:
         self.inside = self.outside.with_transaction(self.transaction)
 
     def now(self) -> bytes:
-        found: bytes = self.outside.read("a").result().stamp.generation
-        return found
+        result: bytes = self.outside.read("a").result().stamp.generation
+        return result
 
     def write(self, value: bytes | None, **condition: bytes) -> None:
         self.inside.write("a", value, **condition).result()
@@ -36,8 +36,8 @@ class Key:
         self.outside.write("a", value).result()
 
     def read(self) -> Any:
-        found = self.inside.read("a").result()
-        return found.state, found.value
+        result = self.inside.read("a").result()
+        return result.state, result.value
 
     def end(self) -> tuple[str, bytes | None]:
         try:
@@ -85,13 +85,13 @@ def programs(*, repeatable: bool) -> list[tuple[str, ...]]:
 
 def describe(ts: Any, acts: tuple[str, ...], value: bytes | None, **options: bool) -> list[Any]:
     key = Key(ts, value, **options)
-    found = []
+    result = []
     for act in acts:
         try:
-            found.append(ACTS[act](key))
+            result.append(ACTS[act](key))
         except ValueError:
-            found.append("an error")
-    return [*found, key.end()]
+            result.append("an error")
+    return [*result, key.end()]
 
 
 @pytest.mark.parametrize("value", [None, b"0"])
@@ -103,7 +103,7 @@ def test_every_short_program(value: bytes | None, *, atomic: bool, repeatable: b
         (acts, describe(ours, acts, value, **options), describe(theirs, acts, value, **options))
         for acts in programs(repeatable=repeatable)
     )
-    assert [one for one in both if one[1] != one[2]] == []
+    assert [item for item in both if item[1] != item[2]] == []
 
 
 @pytest.mark.parametrize("others", [False, True])

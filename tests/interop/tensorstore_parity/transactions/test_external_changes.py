@@ -53,13 +53,13 @@ class World:
         self.keys = ts.KvStore.open(kvstore, context=self.context).result()
         self.transaction = ts.Transaction()
 
-    def open(self, **stated: Any) -> Any:
-        return self.ts.open(self.spec, context=self.context, **stated).result()
+    def open(self, **explicit: Any) -> Any:
+        return self.ts.open(self.spec, context=self.context, **explicit).result()
 
-    def create(self, **stated: Any) -> Any:
+    def create(self, **explicit: Any) -> Any:
         layout = self.ts.ChunkLayout(chunk_shape=[2])
-        stated |= {"dtype": "int16", "shape": [4], "chunk_layout": layout}
-        return self.open(create=True, open=False, **stated)
+        explicit |= {"dtype": "int16", "shape": [4], "chunk_layout": layout}
+        return self.open(create=True, open=False, **explicit)
 
     def staged(self) -> Any:
         return self.open(transaction=self.transaction)
@@ -106,10 +106,10 @@ def opened_outside(world: World) -> None:
 
 
 def opened_as_known(world: World) -> None:
-    kept = world.open()
+    cached = world.open()
     known = {"recheck_cached_metadata": False, "transaction": world.transaction}
     world.open(**known)[:1].write(9).copy.result()
-    assert kept.shape == (4,)
+    assert cached.shape == (4,)
 
 
 def grown_outside(world: World) -> None:
@@ -144,12 +144,12 @@ CASES.remove(TAKEN)
 
 
 def both(driver: str, kvstore: Callable[[str], Any], work: Callable[[World], None]) -> list[Any]:
-    found = []
+    result = []
     for name, ts in (("ours", ours), ("theirs", theirs)):
         world = World(ts, driver, kvstore(name))
         work(world)
-        found.append(world.ended())
-    return found
+        result.append(world.ended())
+    return result
 
 
 @pytest.mark.parametrize(("driver", "before", "members"), CASES)
@@ -183,20 +183,20 @@ def build(world: World) -> None:
     world.create(transaction=world.transaction)
 
 
-def made_and_written(world: World) -> None:
+def create_and_write(world: World) -> None:
     world.create(transaction=world.transaction)[:1].write(9).copy.result()
 
 
-def made_and_grown(world: World) -> None:
+def create_and_grow(world: World) -> None:
     world.create(transaction=world.transaction).resize(exclusive_max=[5]).result()
 
 
-def made_and_opened(world: World) -> None:
+def create_and_open(world: World) -> None:
     world.create(transaction=world.transaction)
     world.staged()[:1].write(9).copy.result()
 
 
-@pytest.mark.parametrize("before", [build, made_and_written, made_and_grown, made_and_opened])
+@pytest.mark.parametrize("before", [build, create_and_write, create_and_grow, create_and_open])
 @pytest.mark.parametrize("driver", DOCUMENTS)
 def test_concurrent_create_conflicts(driver: str, before: Any) -> None:
     """Even the very same array: there may be elements in it."""
@@ -249,15 +249,15 @@ def test_open_of_replaced_array_in_transaction(recheck: Any) -> None:
     """Other handles know the old array, and report it as in TensorStore."""
 
     def work(world: World) -> None:
-        kept = world.create()
-        kept[...] = [1, 2, 3, 4]
+        cached = world.create()
+        cached[...] = [1, 2, 3, 4]
         world.change({"data_type": "int32"})
         del world.keys["c/0"], world.keys["c/1"]
         world.transaction = world.ts.Transaction()
         again = world.open(transaction=world.transaction, recheck_cached_metadata=recheck)
         assert again.dtype.name == ("int16" if recheck is False else "int32")
         again[:1].write(9).copy.result()
-        assert kept.dtype.name == "int16"
+        assert cached.dtype.name == "int16"
 
     mine, other = both("zarr3", lambda _: {"driver": "memory", "path": "a/"}, work)
     assert mine == other
@@ -270,12 +270,12 @@ def test_two_caches_see_two_arrays_of_one_location() -> None:
     world.create()[...] = [1, 2, 3, 4]
     pool = {"cache_pool": {"total_bytes_limit": 1 << 20}}
     world.context, looks = world.ts.Context(pool, world.context), world.context
-    kept = world.open()
+    cached = world.open()
     world.change({"data_type": "int32"})
     staged = {"transaction": world.transaction}
     first = ours.open(world.spec, context=looks, recheck_cached_metadata=True, **staged).result()
     again = world.open(recheck_cached_metadata=False, **staged)
-    assert (kept.dtype, first.dtype, again.dtype) == (ours.int16, ours.int32, ours.int32)
+    assert (cached.dtype, first.dtype, again.dtype) == (ours.int16, ours.int32, ours.int32)
     del world.keys["c/0"], world.keys["c/1"]
     again[:1].write(9).copy.result()
     assert world.ended() == (None, [9, 0, 0, 0])

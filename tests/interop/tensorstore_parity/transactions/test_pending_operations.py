@@ -70,7 +70,7 @@ def test_pending_operations_are_committed(
 ) -> None:
     """All of the operation, not only its finished part."""
 
-    def found(ts: Any) -> list[Any]:
+    def result(ts: Any) -> list[Any]:
         place = f"file://{tmp_path}/{ts.__name__}/"
         array, transaction = _array(ts, place), ts.Transaction()
         array[:9000] = 3
@@ -82,7 +82,7 @@ def test_pending_operations_are_committed(
         keys = sorted(store.list().result())
         return [keys, ts.open(f"{place}|zarr3:").result().read().result().tolist()]
 
-    assert found(ours) == found(theirs)
+    assert result(ours) == result(theirs)
 
 
 def test_commit_starts_batched_operations() -> None:
@@ -122,7 +122,7 @@ def test_concurrent_growth_keeps_other_writers_elements(
 ) -> None:
     """A complete write to a chunk at the edge can be partial by commit time."""
 
-    def found(ts: Any) -> list[int]:
+    def result(ts: Any) -> list[int]:
         array, spec = at_the_edge(ts, tmp_path, sharded=sharded)
         grown = ts.open(spec, context=ts.Context()).result()
         if staged:
@@ -137,8 +137,8 @@ def test_concurrent_growth_keeps_other_writers_elements(
         after: list[int] = ts.open(spec, context=ts.Context()).result().read().result().tolist()
         return after
 
-    mine = found(ours)
-    assert mine == found(theirs)
+    mine = result(ours)
+    assert mine == result(theirs)
     assert mine[:10] == [9] * 5 + [2] * 5
 
 
@@ -146,7 +146,7 @@ def test_concurrent_growth_keeps_other_writers_elements(
 def test_shrunk_elements_return_after_growth(tmp_path: Path, *, sharded: bool) -> None:
     """Also if the rest of the chunk was written in the meantime."""
 
-    def found(ts: Any) -> list[int]:
+    def result(ts: Any) -> list[int]:
         array, _ = at_the_edge(ts, tmp_path, sharded=sharded)
         array[...] = [1, 2, 3, 4, 5]
         cut = array.resize(exclusive_max=[3]).result()
@@ -154,4 +154,4 @@ def test_shrunk_elements_return_after_growth(tmp_path: Path, *, sharded: bool) -
         after: list[int] = cut.resize(exclusive_max=[7]).result().read().result().tolist()
         return after
 
-    assert found(ours) == found(theirs) == [9, 9, 9, 4, 5, 0, 0]
+    assert result(ours) == result(theirs) == [9, 9, 9, 4, 5, 0, 0]

@@ -45,8 +45,8 @@ class Keys:
         self.inside = self.outside.with_transaction(self.transaction)
 
     def now(self, key: str) -> bytes:
-        found: bytes = self.outside.read(key).result().stamp.generation
-        return found
+        result: bytes = self.outside.read(key).result().stamp.generation
+        return result
 
     def change(self, key: str, value: bytes | None) -> None:
         self.outside.write(key, value).result()
@@ -57,29 +57,31 @@ class Keys:
             return self.now(key)
         if which == "missing":
             return MISSING
-        found: bytes = getattr(self, which)[key]
-        return found
+        result: bytes = getattr(self, which)[key]
+        return result
 
     def read(self, key: str, **condition: bytes) -> Any:
-        found = self.inside.read(key, **condition).result()
+        result = self.inside.read(key, **condition).result()
         if not condition:
-            self.seen[key] = found.stamp.generation
-        return found.state, found.value
+            self.seen[key] = result.stamp.generation
+        return result.state, result.value
 
     def do(self, step: Step, value: bytes) -> Any:
         """Run a step and return its result; writes use `value`."""
-        what, *given = step
+        what, *arguments = step
         if what == "range":
-            return self.inside.delete_range(self.ranges(*given)).result()
+            return self.inside.delete_range(self.ranges(*arguments)).result()
         if what == "list":
             return sorted(self.inside.list().result())  # unordered there for new keys
         data = None if "delete" in what else value
         if what in OTHERS:
-            return self.change(given[0], data)
-        condition = self.generation(*given) if given[1:] else None
+            return self.change(arguments[0], data)
+        condition = self.generation(*arguments) if arguments[1:] else None
         if what in READS:
-            return self.read(given[0], **{} if condition is None else {"if_not_equal": condition})
-        self.inside.write(given[0], data, if_equal=condition).result()
+            return self.read(
+                arguments[0], **{} if condition is None else {"if_not_equal": condition}
+            )
+        self.inside.write(arguments[0], data, if_equal=condition).result()
         return None
 
     def values(self) -> dict[str, bytes]:
@@ -88,30 +90,30 @@ class Keys:
 
 def describe(ts: Any, known: str, steps: list[Step], **options: bool) -> tuple[list[Any], Keys]:
     """Return the results of all steps and of the commit, and the keys then."""
-    keys, found = Keys(ts, known, **options), []
+    keys, result = Keys(ts, known, **options), []
     for number, step in enumerate(steps):
         try:
-            found.append(keys.do(step, b"%d" % number))
+            result.append(keys.do(step, b"%d" % number))
         except ValueError:
-            found.append("an error")
+            result.append("an error")
     try:
         keys.transaction.commit_sync()
     except ValueError:
-        return [*found, "refused"], keys
-    return [*found, "committed", keys.values()], keys
+        return [*result, "refused"], keys
+    return [*result, "committed", keys.values()], keys
 
 
 def build(draw: Random) -> tuple[str, list[Step]]:
     """Return the initial keys and the steps."""
 
     def step() -> Step:
-        what = draw.choice([*WRITES, *READS, *READS, *OTHERS, "range", "list"])
-        if what == "range":
-            return (what, *draw.choice(RANGES))
-        if what == "list":
-            return (what,)
-        condition = [draw.choice(CONDITIONS)] if what.endswith(("if", "unless")) else []
-        return (what, draw.choice(KEYS), *condition)
+        value = draw.choice([*WRITES, *READS, *READS, *OTHERS, "range", "list"])
+        if value == "range":
+            return (value, *draw.choice(RANGES))
+        if value == "list":
+            return (value,)
+        condition = [draw.choice(CONDITIONS)] if value.endswith(("if", "unless")) else []
+        return (value, draw.choice(KEYS), *condition)
 
     known = "".join(key for key in KEYS if draw.random() < 0.5)
     return known, [step() for _ in range(draw.randint(1, 7))]
@@ -123,18 +125,18 @@ def fits(steps: list[Step], *, atomic: bool, repeatable_read: bool) -> bool:
     removed: set[str] = set()
     seen: set[str] = set()  # keys whose generation was read here only
     read: set[str] = set()
-    for what, *given in steps:
-        if what == "list" and repeatable_read:
+    for value, *arguments in steps:
+        if value == "list" and repeatable_read:
             return False
-        if what == "range":
-            first, last = given
+        if value == "range":
+            first, last = arguments
             removed |= {key for key in KEYS if first <= key and (not last or key < last)}
-        if what in OTHERS or not given or what == "range":
+        if value in OTHERS or not arguments or value == "range":
             continue
-        key, *condition = given
+        key, *condition = arguments
         if condition == ["seen"] and key in seen:
             return False
-        if what in WRITES:
+        if value in WRITES:
             if condition and key in removed:
                 return False
             written.add(key)
@@ -158,7 +160,7 @@ def programs(count: int, **options: bool) -> Iterator[tuple[str, list[Step]]]:
 
 @pytest.mark.parametrize("atomic", [False, True])
 @pytest.mark.parametrize("repeatable_read", [False, True])
-def test_programs_at_random(*, atomic: bool, repeatable_read: bool) -> None:
+def test_random_programs_match_tensorstore(*, atomic: bool, repeatable_read: bool) -> None:
     options = {"atomic": atomic, "repeatable_read": repeatable_read}
     differ = []
     for known, steps in programs(1500, **options):

@@ -131,18 +131,18 @@ def run(package: Any, program: Program, folder: Path) -> list[Any]:
         ).result(),
         "seen": lambda future: (future.result().state, future.result().value),
     }
-    found: list[Any] = []
+    result: list[Any] = []
     for line in program.lines:
         try:
             if " = " in line:
                 exec(line, names)  # argument names have no surrounding blanks
-                found.append(None)
+                result.append(None)
             else:
                 value = eval(line, names)
-                found.append(None if isinstance(value, package.TensorStore) else value)
+                result.append(None if isinstance(value, package.TensorStore) else value)
         except Exception as error:
-            found.append(error)
-    return found
+            result.append(error)
+    return result
 
 
 @pytest.mark.parametrize("first", range(0, 200, 10))

@@ -43,8 +43,8 @@ def _views(ts: Any, of: Any) -> Iterator[Any]:
 
 
 def _specs(of: Any) -> list[Any]:
-    found = [of.spec, lambda: of.spec(minimal_spec=True)]
-    return [plain_outcome(lambda f=f: json.dumps(f().to_json(), sort_keys=True)) for f in found]
+    result = [of.spec, lambda: of.spec(minimal_spec=True)]
+    return [plain_outcome(lambda f=f: json.dumps(f().to_json(), sort_keys=True)) for f in result]
 
 
 def _grow(ts: Any, handle: Any) -> None:
@@ -88,12 +88,12 @@ def test_specs_have_staged_metadata(driver: str, taken: str, change: Any) -> Non
         else:
             views = list(_views(ts, within))
         change(ts, within)
-        found = [_specs(view) for view in views]
-        found.append(_specs(outside))
+        result = [_specs(view) for view in views]
+        result.append(_specs(outside))
         transaction.abort()
         if ts is ours:  # refused there as well, a moment later
             assert _specs(within) == [ValueError, ValueError]
-        return found
+        return result
 
     assert describe(ours) == describe(theirs)
 
@@ -149,11 +149,11 @@ def test_metadata_replaced_as_keys(driver: str, how: str, first: str) -> None:
         ]
         if how == "removed in a range":  # there the metadata stay, as others that were read
             acts = acts[:7]
-        found = [plain_outcome(act) for act in acts]
+        result = [plain_outcome(act) for act in acts]
         if len(acts) == 7:
-            return found
+            return result
         stored = outside.kvstore.read(key).result()
         shape = json.loads(stored.value)["shape"] if how != "damaged" and stored.value else None
-        return [*found, shape, outside.kvstore.list().result()]
+        return [*result, shape, outside.kvstore.list().result()]
 
     assert describe(ours) == describe(theirs)

@@ -30,12 +30,12 @@ def _created(
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize(
-    "made",
+    "built",
     [(4, "uint8", 2, 0), (6, "uint8", 2, 0), (2, "uint8", 2, 0), (4, "uint8", 4, 0),
      (4, "int16", 2, 0), (4, "uint8", 2, 7)],
     ids=str,
 )  # fmt: skip
-def test_array_replaced_in_transaction(made: Any, when: str) -> None:
+def test_array_replaced_in_transaction(built: Any, when: str) -> None:
     """An old handle has the new bounds, and is refused where chunks would be others."""
 
     def describe(ts: Any) -> list[Any]:
@@ -44,19 +44,19 @@ def test_array_replaced_in_transaction(made: Any, when: str) -> None:
         outside.write([1, 2, 3, 4]).result()
         transaction = ts.Transaction()
         old = outside.with_transaction(transaction)
-        found = [plain_outcome(lambda: old.read().result())] if when == "before" else []
-        anew = {"delete_existing": True, "transaction": transaction}
-        new = _created(ts, context, *made, **anew)
+        result = [plain_outcome(lambda: old.read().result())] if when == "before" else []
+        replacement = {"delete_existing": True, "transaction": transaction}
+        new = _created(ts, context, *built, **replacement)
         handles = (old, new, outside)
-        found += [plain_outcome(lambda h=h: h.read().result()) for h in handles]
-        found += [plain_outcome(lambda: old[:2].write([8, 9]).result())]
-        found += [plain_outcome(lambda h=h: h.read().result()) for h in handles]
+        result += [plain_outcome(lambda h=h: h.read().result()) for h in handles]
+        result += [plain_outcome(lambda: old[:2].write([8, 9]).result())]
+        result += [plain_outcome(lambda h=h: h.read().result()) for h in handles]
         new[1:2].write([5]).result()
-        found += [plain_outcome(lambda h=h: h.read().result()) for h in (old, new)]
+        result += [plain_outcome(lambda h=h: h.read().result()) for h in (old, new)]
         transaction.commit_async().result()
-        found += [plain_outcome(lambda: outside.read().result())]
-        found += [plain_outcome(lambda: ts.open(_PLACE, context=context).result().read().result())]
-        return found
+        result += [plain_outcome(lambda: outside.read().result())]
+        result += [plain_outcome(lambda: ts.open(_PLACE, context=context).result().read().result())]
+        return result
 
     assert describe(ours) == describe(theirs)
 
@@ -64,18 +64,18 @@ def test_array_replaced_in_transaction(made: Any, when: str) -> None:
 @pytest.mark.parametrize("recheck", [False, True, "open"])
 @pytest.mark.parametrize("grows", [False, True])
 @pytest.mark.parametrize(
-    "made",
+    "built",
     [(4, "uint8", 2, 0), (6, "uint8", 2, 0), (4, "uint8", 4, 0), (4, "int16", 2, 0)],
     ids=str,
 )
-def test_array_replaced_before_commit(made: Any, grows: bool, recheck: Any) -> None:
+def test_array_replaced_before_commit(built: Any, grows: bool, recheck: Any) -> None:
     """Handles outside have the new bounds, or still the old ones."""
 
     def describe(ts: Any) -> list[Any]:
         context = ts.Context()
         outside = _created(ts, context, 4, "uint8", 2, 0, recheck_cached_metadata=recheck)
         with ts.Transaction() as transaction:
-            new = _created(ts, context, *made, delete_existing=True, transaction=transaction)
+            new = _created(ts, context, *built, delete_existing=True, transaction=transaction)
             if grows:
                 new.resize(exclusive_max=[9]).result()
         opened = ts.open(_PLACE, context=context, recheck_cached_metadata=recheck).result()
@@ -118,16 +118,16 @@ def test_an_array_that_a_transaction_resizes(
         within = apart.with_transaction(transaction)
         if opened == "in":
             within = ts.open(_PLACE, **how, transaction=transaction).result()
-        found = [plain_outcome(lambda: within.read().result())] if read_first else []
-        one = within if who == "itself" else outside.with_transaction(transaction)
-        one.resize(exclusive_max=[6]).result()
-        found += [
-            plain_outcome(lambda h=h: h.read().result()) for h in (within, one, apart, outside)
+        result = [plain_outcome(lambda: within.read().result())] if read_first else []
+        item = within if who == "itself" else outside.with_transaction(transaction)
+        item.resize(exclusive_max=[6]).result()
+        result += [
+            plain_outcome(lambda h=h: h.read().result()) for h in (within, item, apart, outside)
         ]
         for handle in (within, apart.with_transaction(transaction), apart):
-            found.append(plain_outcome(lambda h=handle: h.resolve().result().domain))
+            result.append(plain_outcome(lambda h=handle: h.resolve().result().domain))
         transaction.commit_async().result()
-        return [*found, *(plain_outcome(lambda h=h: h.read().result()) for h in (apart, outside))]
+        return [*result, *(plain_outcome(lambda h=h: h.read().result()) for h in (apart, outside))]
 
     assert describe(ours) == describe(theirs)
 
@@ -152,8 +152,8 @@ def test_transaction_uses_concurrent_resize(driver: str, before: bool, tmp_path:
             other.resize(exclusive_max=[None, 8]).result()
         first[5, 7] = 3
         second = staged.resize(exclusive_max=[7, None]).result()
-        found = [first, first.resolve().result(), second, second.resolve().result(), mine]
-        shapes = [one.shape for one in found]
+        result = [first, first.resolve().result(), second, second.resolve().result(), mine]
+        shapes = [item.shape for item in result]
         transaction.commit_sync()
         return [*shapes, ts.open(spec).result().read().result().tolist()]
 
@@ -168,19 +168,19 @@ def test_resized_document_replaced_as_key(driver: str, others: str) -> None:
     def describe(ts: Any) -> list[Any]:
         spec, context = {"driver": driver, "kvstore": "memory://"}, ts.Context()
         new = {"create": True, "dtype": "int8", "shape": [4], "fill_value": 0}
-        made = ts.open(spec, context=context, **new).result()
+        built = ts.open(spec, context=context, **new).result()
         key = "zarr.json" if driver == "zarr3" else ".zarray"
-        document = {**json.loads(made.kvstore[key]), "shape": [20]}
+        document = {**json.loads(built.kvstore[key]), "shape": [20]}
         with ts.Transaction() as transaction:
-            inside = made.with_transaction(transaction)
+            inside = built.with_transaction(transaction)
             inside.resize(exclusive_max=[6]).result()
             if others == "before":
-                made.resize(exclusive_max=[30]).result()
+                built.resize(exclusive_max=[30]).result()
             inside.kvstore[key] = json.dumps(document)
             if others == "after":
-                made.resize(exclusive_max=[30]).result()
-        known = made.read().result().shape
-        return [known, json.loads(made.kvstore[key])["shape"]]
+                built.resize(exclusive_max=[30]).result()
+        known = built.read().result().shape
+        return [known, json.loads(built.kvstore[key])["shape"]]
 
     assert describe(ours) == describe(theirs)
 
@@ -193,7 +193,7 @@ def test_handle_properties_after_transaction(how: str) -> None:
         transaction = ts.Transaction()
         handle = _created(ts, ts.Context(), 4, "uint8", 2, 0, transaction=transaction)
         getattr(transaction, how)()
-        asked = (
+        requested = (
             lambda: handle.spec().to_json(),
             lambda: handle[1:].spec(minimal_spec=True).to_json(),
             lambda: handle.url,
@@ -201,7 +201,7 @@ def test_handle_properties_after_transaction(how: str) -> None:
             lambda: handle.chunk_layout.read_chunk.shape,
             lambda: handle.domain.shape,
         )
-        return [plain_outcome(ask) for ask in asked]
+        return [plain_outcome(ask) for ask in requested]
 
     assert describe(ours) == describe(theirs)
 

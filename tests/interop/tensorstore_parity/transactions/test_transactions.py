@@ -37,9 +37,9 @@ class Side:
         return self.open(create=True, fill_value=0, **options)
 
     def filled(self, size: int = 8, value: int = 1) -> Any:
-        made = self.create(size)
-        made[...] = value
-        return made
+        built = self.create(size)
+        built[...] = value
+        return built
 
     def stored(self) -> list[bytes]:
         return sorted(self.kvstore().list().result())
@@ -61,12 +61,12 @@ def values(handle: Any) -> list[int]:
 
 def create_array(side: Side) -> Any:
     txn = side.ts.Transaction()
-    made = side.create(transaction=txn)
-    made[...] = 5
-    found = [side.tried(side.open), side.stored(), values(made)]
-    found.append(values(side.open(transaction=txn)))
+    built = side.create(transaction=txn)
+    built[...] = 5
+    result = [side.tried(side.open), side.stored(), values(built)]
+    result.append(values(side.open(transaction=txn)))
     txn.commit_sync()
-    return [*found, values(side.open()), values(made.with_transaction(None)), side.stored()]
+    return [*result, values(side.open()), values(built.with_transaction(None)), side.stored()]
 
 
 def created_by_two(side: Side) -> Any:
@@ -89,105 +89,105 @@ def replaced(side: Side) -> Any:
     new = side.open(
         create=True, delete_existing=True, dtype=side.ts.float64, shape=[3], transaction=txn
     )
-    found = [values(old), values(new)]
+    result = [values(old), values(new)]
     new[1] = 1.5
     txn.commit_sync()
     again = side.open()
-    return [*found, again.dtype.name, values(again), side.stored()]
+    return [*result, again.dtype.name, values(again), side.stored()]
 
 
 def grown(side: Side) -> Any:
-    made = side.filled()
+    built = side.filled()
     txn = side.ts.Transaction()
-    inside = made.with_transaction(txn)
+    inside = built.with_transaction(txn)
     longer = inside.resize(exclusive_max=[12]).result()
     longer[8:12] = 7
-    found = [str(one.domain) for one in (longer, inside, inside.resolve().result(), made)]
-    found += [str(made.resolve().result().domain), values(longer)]
+    result = [str(item.domain) for item in (longer, inside, inside.resolve().result(), built)]
+    result += [str(built.resolve().result().domain), values(longer)]
     txn.commit_sync()
-    return [*found, values(made.resolve().result()), str(longer.domain)]
+    return [*result, values(built.resolve().result()), str(longer.domain)]
 
 
 def resized_in_vain(side: Side) -> Any:
-    made = side.filled()
+    built = side.filled()
     txn = side.ts.Transaction()
-    longer = made.with_transaction(txn).resize(exclusive_max=[13]).result()
-    found = values(longer)
+    longer = built.with_transaction(txn).resize(exclusive_max=[13]).result()
+    result = values(longer)
     txn.abort()
-    return [found, values(made.resolve().result()), side.stored()]
+    return [result, values(built.resolve().result()), side.stored()]
 
 
 def resized_by_two(side: Side) -> Any:
-    made = side.filled()
+    built = side.filled()
     txn = side.ts.Transaction()
-    made.with_transaction(txn).resize(exclusive_max=[12]).result()
-    made.resize(exclusive_max=[20]).result()
+    built.with_transaction(txn).resize(exclusive_max=[12]).result()
+    built.resize(exclusive_max=[20]).result()
     txn.commit_sync()
     return str(side.open().domain)
 
 
 def resized_along_two_axes(side: Side) -> Any:
-    made = side.create(shape=[4, 4], chunk_layout=None)
+    built = side.create(shape=[4, 4], chunk_layout=None)
     txn = side.ts.Transaction()
-    made.with_transaction(txn).resize(exclusive_max=[6, None]).result()
-    made.resize(exclusive_max=[None, 9]).result()
+    built.with_transaction(txn).resize(exclusive_max=[6, None]).result()
+    built.resize(exclusive_max=[None, 9]).result()
     txn.commit_sync()
     return str(side.open().domain)
 
 
-def keys_of_what_was_written(side: Side) -> Any:
-    made = side.filled()
-    inside = made.with_transaction(side.ts.Transaction())
+def keys_of_staged_chunks(side: Side) -> Any:
+    built = side.filled()
+    inside = built.with_transaction(side.ts.Transaction())
     inside[0:4] = 9
     place = inside.kvstore
     (key,) = [key for key in side.stored() if key in (b"c/0", b"0")]
-    now, before = (store.read(key).result().value for store in (place, made.kvstore))
+    now, before = (store.read(key).result().value for store in (place, built.kvstore))
     return [now == before, len(now) == len(before), sorted(place.list().result())]
 
 
 def statistics(side: Side) -> Any:
-    made = side.create()
-    inside = made.with_transaction(side.ts.Transaction())
+    built = side.create()
+    inside = built.with_transaction(side.ts.Transaction())
     inside[0] = 3
     both = {"query_not_stored": True, "query_fully_stored": True}
-    found = [one.storage_statistics(**both).result() for one in (inside, inside[:4], made)]
-    return [(one.not_stored, one.fully_stored) for one in found]
+    result = [item.storage_statistics(**both).result() for item in (inside, inside[:4], built)]
+    return [(item.not_stored, item.fully_stored) for item in result]
 
 
 def read_again(side: Side) -> Any:
-    made = side.filled()
+    built = side.filled()
     txn = side.ts.Transaction(repeatable_read=True)
-    inside = made.with_transaction(txn)
-    found = values(inside[0:2])
+    inside = built.with_transaction(txn)
+    result = values(inside[0:2])
     inside[5] = 8
-    made[1] = 4
-    return [found, side.tried(lambda: values(inside[0:2])), side.tried(txn.commit_sync)]
+    built[1] = 4
+    return [result, side.tried(lambda: values(inside[0:2])), side.tried(txn.commit_sync)]
 
 
 def written_only(side: Side) -> Any:
-    made = side.filled()
+    built = side.filled()
     with side.ts.Transaction(repeatable_read=True) as txn:
-        made.with_transaction(txn)[1] = 8
-        made[2] = 4
-    return values(made)
+        built.with_transaction(txn)[1] = 8
+        built[2] = 4
+    return values(built)
 
 
 def fill_is_written(side: Side) -> Any:
-    made = side.filled()
+    built = side.filled()
     with side.ts.Transaction() as txn:
-        made.with_transaction(txn)[0:4] = 0
+        built.with_transaction(txn)[0:4] = 0
     return side.stored()
 
 
 def others_write_to_the_chunk(side: Side) -> Any:
-    made = side.filled()
+    built = side.filled()
     txn = side.ts.Transaction()
-    inside = made.with_transaction(txn)
+    inside = built.with_transaction(txn)
     inside[1:3] = 8
-    made[2:4] = 5
-    found = values(inside)
+    built[2:4] = 5
+    result = values(inside)
     txn.commit_sync()
-    return [found, values(made)]
+    return [result, values(built)]
 
 
 SCENARIOS = [
@@ -199,7 +199,7 @@ SCENARIOS = [
     resized_in_vain,
     resized_by_two,
     resized_along_two_axes,
-    keys_of_what_was_written,
+    keys_of_staged_chunks,
     statistics,
     read_again,
     written_only,
@@ -214,11 +214,11 @@ SCENARIOS = [
 def test_scenarios_match_tensorstore(
     scenario: Callable[[Side], Any], driver: str, place: str, tmp_path: Path
 ) -> None:
-    found = []
+    result = []
     for name, ts in (("ours", ours), ("theirs", theirs)):
         where = f"{tmp_path}/{name}/" if place == "file" else f"{name}/"
-        found.append(scenario(Side(ts, {"driver": place, "path": where}, driver)))
-    assert found[0] == found[1]
+        result.append(scenario(Side(ts, {"driver": place, "path": where}, driver)))
+    assert result[0] == result[1]
 
 
 def documents(ts: Any) -> Any:
@@ -233,10 +233,10 @@ def documents(ts: Any) -> Any:
         spec = {"driver": "json", "kvstore": place, "json_pointer": f"/{name}"}
         inside.append(ts.open(spec, context=context).result().with_transaction(txn))
         inside[-1].write(5).result()
-    found = [document[b""], *map(values, inside), document.with_transaction(txn)[b""]]
+    result = [document[b""], *map(values, inside), document.with_transaction(txn)[b""]]
     document[b""] = b'{"a":1,"c":3}'
     txn.commit_sync()
-    return [*found, document[b""]]
+    return [*result, document[b""]]
 
 
 def test_values_in_documents() -> None:
@@ -259,36 +259,36 @@ def chunks_of_functions(ts: Any) -> Any:
         calls.append(f"write {domain} {chunk.tolist()}")
 
     def describe() -> list[str]:
-        found = sorted(calls)
+        result = sorted(calls)
         calls.clear()
-        return found
+        return result
 
     def written_only() -> Any:
         return ts.virtual_chunked(None, write, dtype=ts.int32, **chunks)
 
     chunks = {"shape": [12], "chunk_layout": ts.ChunkLayout(chunk_shape=[4])}
     handle = ts.virtual_chunked(read, write, dtype=ts.int32, **chunks)
-    found = []
+    result = []
     for looked_at in (True, False):
         txn = ts.Transaction()
         inside = handle.with_transaction(txn)
         inside[1] = 5
         inside[2:6] = 6
         inside[8:12] = 7
-        found += [describe(), *map(values, (inside, handle) if looked_at else ())]
+        result += [describe(), *map(values, (inside, handle) if looked_at else ())]
         txn.commit_sync()
-        found += [describe()]
+        result += [describe()]
     txn = ts.Transaction(atomic=True)
     handle.with_transaction(txn)[2] = 3
     txn.commit_sync()
-    found += [describe()]
+    result += [describe()]
     txn = ts.Transaction(atomic=True)
 
     def both() -> None:  # TensorStore refuses the write, and not the commit
         handle.with_transaction(txn)[...] = 3
         txn.commit_sync()
 
-    found += [refused(both), describe()]
+    result += [refused(both), describe()]
     txn = ts.Transaction()
     handle.with_transaction(txn)[...] = 3
     txn.abort()
@@ -296,10 +296,10 @@ def chunks_of_functions(ts: Any) -> Any:
     with ts.Transaction() as txn:
         only.with_transaction(txn)[0:3] = 5
         only.with_transaction(txn)[3] = 6
-    found += [describe()]
+    result += [describe()]
     txn = ts.Transaction()
     written_only().with_transaction(txn)[0:3] = 5
-    return [*found, refused(txn.commit_sync)]
+    return [*result, refused(txn.commit_sync)]
 
 
 def refused(act: Callable[[], Any]) -> bool:
@@ -340,59 +340,59 @@ def test_partly_written_chunks_are_read_once() -> None:
 def test_deleted_keys_are_deleted_in_order(tmp_path: Path) -> None:
     """TensorStore restores the deleted key at commit."""
     for place in ({"driver": "file", "path": f"{tmp_path}/"}, {"driver": "memory"}):
-        made = Side(ours, place, "zarr3").filled()
+        built = Side(ours, place, "zarr3").filled()
         with ours.Transaction() as txn:
-            inside = made.with_transaction(txn)
+            inside = built.with_transaction(txn)
             inside[0:2] = 9
             inside.kvstore.delete_range(ours.KvStore.KeyRange(b"c", b"d")).result()
             assert values(inside) == [0] * 8
             inside[5] = 8
             assert values(inside) == [0, 0, 0, 0, 0, 8, 0, 0]
-            assert values(made) == [1] * 8
-        assert values(made) == [0, 0, 0, 0, 0, 8, 0, 0]
+            assert values(built) == [1] * 8
+        assert values(built) == [0, 0, 0, 0, 0, 8, 0, 0]
 
 
 def test_shrinking() -> None:
     """TensorStore hangs if a transaction shrinks an array."""
     side = Side(ours, {"driver": "memory"}, "zarr3")
-    made = side.filled(12)
+    built = side.filled(12)
     with ours.Transaction() as txn:
-        made.with_transaction(txn).resize(exclusive_max=[5]).result()
+        built.with_transaction(txn).resize(exclusive_max=[5]).result()
         assert side.stored() == [b"c/0", b"c/1", b"c/2", b"zarr.json"]
-    assert values(made.resolve().result()) == [1] * 5
+    assert values(built.resolve().result()) == [1] * 5
     assert side.stored() == [b"c/0", b"c/1", b"zarr.json"]
 
 
 def test_shrunk_and_grown_again() -> None:
-    made = Side(ours, {"driver": "memory"}, "zarr3").filled(12, 3)
+    built = Side(ours, {"driver": "memory"}, "zarr3").filled(12, 3)
     txn = ours.Transaction()
-    inside = made.with_transaction(txn)
+    inside = built.with_transaction(txn)
     inside[...] = 4
     again = inside.resize(exclusive_max=[5]).result().resize(exclusive_max=[12]).result()
     # The chunk that was left in part is as it was, as without a transaction.
     expected = [4] * 8 + [0] * 4
     assert values(again) == expected
-    assert values(made) == [3] * 12
+    assert values(built) == [3] * 12
     txn.commit_sync()
-    assert values(made.resolve().result()) == expected
+    assert values(built.resolve().result()) == expected
     with ours.Transaction() as txn:
-        inside = made.with_transaction(txn)
+        inside = built.with_transaction(txn)
         inside.resize(exclusive_max=[3]).result()
         with pytest.raises(ValueError, match="outside"):
             inside[5] = 9
 
 
-def test_one_chunk_is_atomic_on_every_store(tmp_path: Path) -> None:
+def test_single_chunk_is_atomic_on_every_store(tmp_path: Path) -> None:
     """TensorStore refuses it on files: its metadata read counts as a participant."""
-    made = Side(ours, {"driver": "file", "path": f"{tmp_path}/"}, "zarr3").filled()
+    built = Side(ours, {"driver": "file", "path": f"{tmp_path}/"}, "zarr3").filled()
     with ours.Transaction(atomic=True) as txn:
-        made.with_transaction(txn)[0] = 2
-    assert values(made) == [2, 1, 1, 1, 1, 1, 1, 1]
+        built.with_transaction(txn)[0] = 2
+    assert values(built) == [2, 1, 1, 1, 1, 1, 1, 1]
     txn = ours.Transaction(atomic=True)
-    made.with_transaction(txn)[...] = 3
+    built.with_transaction(txn)[...] = 3
     with pytest.raises(ValueError, match="single atomic"):
         txn.commit_sync()
-    assert values(made) == [2, 1, 1, 1, 1, 1, 1, 1]
+    assert values(built) == [2, 1, 1, 1, 1, 1, 1, 1]
 
 
 RANGES = [("b", "z"), ("b", ""), ("b/", "b0"), ("", ""), ("b1", "b3"), ("b2", "b2")]
@@ -490,16 +490,16 @@ class Looking:
             return sorted(inside.kvstore.list().result())
         if letter == "k":
             return inside.kvstore.read("c/0").result().state
-        found = inside.storage_statistics(query_not_stored=True, query_fully_stored=True).result()
-        return found.not_stored, found.fully_stored
+        result = inside.storage_statistics(query_not_stored=True, query_fully_stored=True).result()
+        return result.not_stored, result.fully_stored
 
     def result(self, acts: tuple[str, ...]) -> Any:
-        found: list[Any] = [self.act(letter) for letter in acts]
+        result: list[Any] = [self.act(letter) for letter in acts]
         try:
-            found.append(self.transaction.commit_async().result())
+            result.append(self.transaction.commit_async().result())
         except ValueError:
-            found.append("a conflict")
-        return found, values(self.outside), sorted(self.outside.kvstore.list().result())
+            result.append("a conflict")
+        return result, values(self.outside), sorted(self.outside.kvstore.list().result())
 
 
 FORMAT_3 = {"driver": "zarr3", "kvstore": "memory://a/"}
@@ -510,8 +510,8 @@ FORMAT_3 = {"driver": "zarr3", "kvstore": "memory://a/"}
 def test_key_reads_keep_staged_elements(layout: Any, codecs: list[Any]) -> None:
     """Other writers' concurrent changes stay, as without the read."""
     for acts in product("wWzorlks", repeat=3):
-        one, other = (Looking(ts, layout, codecs).result(acts) for ts in (ours, theirs))
-        assert one == other, acts
+        item, other = (Looking(ts, layout, codecs).result(acts) for ts in (ours, theirs))
+        assert item == other, acts
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
@@ -519,8 +519,8 @@ def test_key_reads_keep_staged_elements(layout: Any, codecs: list[Any]) -> None:
 def test_key_writes_replace_staged_elements(letters: str, layout: Any) -> None:
     """Other writers' chunk does not matter then, except for conditional writes."""
     for acts in product(letters, repeat=3):
-        one, other = (Looking(ts, layout, []).result(acts) for ts in (ours, theirs))
-        assert one == other, acts
+        item, other = (Looking(ts, layout, []).result(acts) for ts in (ours, theirs))
+        assert item == other, acts
 
 
 def test_key_copy_keeps_other_staged_chunks() -> None:
@@ -562,23 +562,23 @@ def test_element_read_does_not_restore_deleted_key(layout: Any) -> None:
 def test_a_write_that_is_cancelled_is_committed_as_a_whole(package: Any, half: str) -> None:
     options = {"dtype": package.int8, "shape": [20_000]}
     chunks = package.ChunkLayout(chunk_shape=[1])
-    made = package.open(FORMAT_3, create=True, chunk_layout=chunks, **options).result()
+    built = package.open(FORMAT_3, create=True, chunk_layout=chunks, **options).result()
     with package.Transaction() as transaction:
-        writing = made.with_transaction(transaction).write(1)
+        writing = built.with_transaction(transaction).write(1)
         getattr(writing, half).cancel()
-    assert made.read().result().all()
+    assert built.read().result().all()
 
 
 def test_a_write_that_is_cancelled_before_it_began_is_committed() -> None:
     """TensorStore commits elements of another store that it has read by then."""
     store = ours.KvStore.open("memory://").result()
-    made = ours.open(FORMAT_3, create=True, dtype=ours.int8, shape=[100]).result()
+    built = ours.open(FORMAT_3, create=True, dtype=ours.int8, shape=[100]).result()
     values = ours.open(FORMAT_3, create=True, dtype=ours.int8, shape=[100]).result()
     values[...] = 3
     with ours.Transaction() as transaction:
-        made.with_transaction(transaction).write(values).cancel()
+        built.with_transaction(transaction).write(values).cancel()
         store.with_transaction(transaction).write("a", b"1").cancel()
-    assert made.read().result().tolist() == [3] * 100
+    assert built.read().result().tolist() == [3] * 100
     assert store["a"] == b"1"
 
 
@@ -591,17 +591,17 @@ def test_grown_several_times(format_name: str, others: int) -> None:
         spec = {"driver": format_name, "kvstore": "memory://"}
         layout = package.ChunkLayout(chunk_shape=[4])
         options = {"dtype": package.int32, "shape": [6], "chunk_layout": layout}
-        made = package.open(spec, create=True, **options).result()
+        built = package.open(spec, create=True, **options).result()
         with package.Transaction() as transaction:
-            inside = made.with_transaction(transaction)
+            inside = built.with_transaction(transaction)
             for size in (9, 12):
                 inside = inside.resize(exclusive_max=[size], expand_only=True).result()
             inside[8:11] = 3
             before = values(inside)
-            made.resize(exclusive_max=[others]).result()
+            built.resize(exclusive_max=[others]).result()
             inside[0] = 4
-            found = before, values(inside), inside.resolve().result().shape
-        return found, values(made.resolve().result())
+            result = before, values(inside), inside.resolve().result().shape
+        return result, values(built.resolve().result())
 
     assert describe(ours) == describe(theirs)
 
@@ -613,14 +613,14 @@ def test_concurrent_resize_during_use(format_name: str, *, repeatable: bool) -> 
         spec = {"driver": format_name, "kvstore": "memory://"}
         layout = package.ChunkLayout(chunk_shape=[4])
         options = {"dtype": package.int32, "shape": [6], "chunk_layout": layout}
-        made = package.open(spec, create=True, **options).result()
+        built = package.open(spec, create=True, **options).result()
         transaction = package.Transaction(repeatable_read=repeatable)
-        inside = made.with_transaction(transaction)
+        inside = built.with_transaction(transaction)
         inside[0] = 1
-        made.resize(exclusive_max=[10]).result()
+        built.resize(exclusive_max=[10]).result()
         inside.write(8).result()
-        found = values(inside), inside.domain.shape, inside.resolve().result().shape
+        result = values(inside), inside.domain.shape, inside.resolve().result().shape
         transaction.commit_sync()
-        return found, values(made.resolve().result())
+        return result, values(built.resolve().result())
 
     assert describe(ours) == describe(theirs)
