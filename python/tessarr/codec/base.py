@@ -408,6 +408,10 @@ def deliver(data: BytesLike, out: BytesLike | None) -> BytesLike:
     if isinstance(data, np.ndarray) and data.dtype == object:
         np.copyto(out, data.reshape(np.shape(out)))  # type: ignore[arg-type]
         return out
+    if isinstance(out, np.ndarray) and not out.flags.forc:
+        # The flat form of such an array is a copy.
+        np.copyto(out, deliver(data, np.empty(out.shape, out.dtype)))  # type: ignore[arg-type]
+        return out
     source, target = _to_flat_array(data), _to_flat_array(out)
     if source.nbytes != target.nbytes:
         message = f"{source.nbytes} decoded bytes for a buffer of {target.nbytes}"

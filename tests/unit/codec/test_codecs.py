@@ -61,6 +61,15 @@ def test_decode_into_buffer_of_wrong_size_raises(compressor):
             compressor.decode(encoded, out=np.empty(size, dtype=DATA.dtype))
 
 
+@pytest.mark.parametrize("rank", [1, 2])
+def test_decode_into_strided_array_fills_its_elements(rank: int) -> None:
+    values = np.arange(12, dtype="i4").reshape((12,) if rank == 1 else (3, 4))
+    target = np.zeros((*values.shape, 2), "i4")[..., 0]
+    compressor = Zstd()
+    assert compressor.decode(compressor.encode(values), out=target) is target
+    assert target.tolist() == values.tolist()
+
+
 def test_standard_libraries_read_the_bytes():
     assert gzip.decompress(GZip(3).encode(DATA)) == DATA.tobytes()
     assert zlib.decompress(Zlib(3).encode(DATA)) == DATA.tobytes()
