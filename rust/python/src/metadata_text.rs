@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use tessarr_engine::chunk_shape::{self, ChunkConstraints};
 
-use crate::index_space::{told, View};
+use crate::index_space::{to_py_result, View};
 use crate::runtime::error::argument;
 
 /// The maximum depth of JSON.
@@ -36,10 +36,10 @@ fn choose_chunk_shapes<'py>(
 ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyTuple>)> {
     let dims = domain.0.dims.get(..rank).ok_or_else(|| argument(py, "so many dimensions there are not"))?;
     let Some(read) = read else {
-        let one = PyTuple::new(py, told(py, py.detach(|| chunk_shape::choose_one(&write.0, dims)))?)?;
+        let one = PyTuple::new(py, to_py_result(py, py.detach(|| chunk_shape::choose_one(&write.0, dims)))?)?;
         return Ok((one.clone(), one));
     };
-    let (read, write) = told(py, py.detach(|| chunk_shape::choose(&write.0, &read.0, dims)))?;
+    let (read, write) = to_py_result(py, py.detach(|| chunk_shape::choose(&write.0, &read.0, dims)))?;
     Ok((PyTuple::new(py, read)?, PyTuple::new(py, write)?))
 }
 
@@ -78,10 +78,10 @@ impl<'py> Text<'_, 'py> {
         } else if let Ok(tuple) = value.cast::<PyTuple>() {
             return self.list(tuple.iter().collect(), level);
         }
-        self.told(value)
+        self.write_other(value)
     }
 
-    fn told(&mut self, value: &Bound<'py, PyAny>) -> PyResult<()> {
+    fn write_other(&mut self, value: &Bound<'py, PyAny>) -> PyResult<()> {
         let told = self.other.call1((value,))?;
         self.text.push_str(told.cast::<PyString>()?.to_str()?);
         Ok(())
@@ -97,7 +97,7 @@ impl<'py> Text<'_, 'py> {
                 self.text.push('"');
                 Ok(())
             }
-            _ => self.told(text),
+            _ => self.write_other(text),
         }
     }
 

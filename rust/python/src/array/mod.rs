@@ -171,12 +171,12 @@ impl ArrayBase {
         let transfer = |interrupt: Interrupt<'_>| {
             self.transfer(state, &*self.store, Some(interrupt), selection, memory, writes)
         };
-        let done = py.detach(|| interruptibly(transfer));
+        let done = py.detach(|| run_interruptibly(transfer));
         done.and_then(|done| done).map_err(|error| to_py(py, error))
     }
 
     /// The transfer part that a worker runs.
-    fn prepared(
+    fn prepare_part(
         slf: &Bound<'_, Self>,
         state: Arc<State>,
         selection: Selection,
@@ -193,7 +193,7 @@ impl ArrayBase {
 
 /// Run `work` without the GIL in the calling thread. The outer error is the exception of a signal
 /// handler, which ended the work.
-fn interruptibly<T>(
+fn run_interruptibly<T>(
     work: impl FnOnce(Interrupt<'_>) -> tessarr_engine::Result<T>,
 ) -> tessarr_engine::Result<tessarr_engine::Result<T>> {
     let pending = Mutex::new(None);
@@ -377,7 +377,7 @@ impl ArrayBase {
     ) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         let state = this.state();
-        let selection = checked(py, &state, &axes, &out_axes, &out, fields, true)?;
+        let selection = check_selection(py, &state, &axes, &out_axes, &out, fields, true)?;
         let elements = &state.description.bind(py).get().elements;
         let memory = Memory::to_read(elements, &out)?;
         let arena = this.run(py, &state, &selection, &memory, false)?;
@@ -397,7 +397,7 @@ impl ArrayBase {
         let (py, this) = (slf.py(), slf.get());
         this.check_writable(py)?;
         let state = this.state();
-        let selection = checked(py, &state, &axes, &out_axes, &value, fields, false)?;
+        let selection = check_selection(py, &state, &axes, &out_axes, &value, fields, false)?;
         let elements = &state.description.bind(py).get().elements;
         this.run(py, &state, &selection, &Memory::to_write(elements, &value)?, true).map(drop)
     }
@@ -429,7 +429,7 @@ impl ArrayBase {
                 asked,
             )
         };
-        let found = py.detach(|| interruptibly(find)).and_then(|found| found);
+        let found = py.detach(|| run_interruptibly(find)).and_then(|found| found);
         let found = found.map_err(failed)?;
         Ok(Some((found.not_stored, found.fully_stored)))
     }
@@ -444,9 +444,9 @@ impl ArrayBase {
         fields: Option<Fields>,
     ) -> PyResult<PreparedRead> {
         let state = slf.get().state();
-        let selection = checked(slf.py(), &state, &axes, &out_axes, &out, fields, true)?;
+        let selection = check_selection(slf.py(), &state, &axes, &out_axes, &out, fields, true)?;
         let result = out.clone().into_any().unbind();
-        Ok(PreparedRead::of(Some(Self::prepared(slf, state, selection, out, false)?), result))
+        Ok(PreparedRead::of(Some(Self::prepare_part(slf, state, selection, out, false)?), result))
     }
 
     /// Prepare a read of a view of the current array, for `start_reads` or `PreparedRead.run`. The
@@ -460,7 +460,7 @@ impl ArrayBase {
         out: Option<Bound<'_, PyUntypedArray>>,
         fields: Option<Fields>,
     ) -> PyResult<PreparedRead> {
-        view_read::viewed(slf, view.inner(), dtype, out, fields)
+        view_read::prepare_view_read(slf, view.inner(), dtype, out, fields)
     }
 
     /// Write on a worker thread; `future` receives None at the end. A thread that waits for it may
@@ -476,8 +476,8 @@ impl ArrayBase {
     ) -> PyResult<PendingTransfer> {
         slf.get().check_writable(slf.py())?;
         let state = slf.get().state();
-        let selection = checked(slf.py(), &state, &axes, &out_axes, &value, fields, false)?;
-        let parts = vec![Self::prepared(slf, state, selection, value, true)?];
+        let selection = check_selection(slf.py(), &state, &axes, &out_axes, &value, fields, false)?;
+        let parts = vec![Self::prepare_part(slf, state, selection, value, true)?];
         let future = FutureRef::Strong(future);
         Ok(start_transfers(slf.py(), vec![Transfer { parts, future, result: slf.py().None() }]))
     }
@@ -496,7 +496,7 @@ fn keys<'a>(first: Option<&'a [u8]>, last: Option<&'a [u8]>) -> write_buffer::Ke
 
 /// Check the buffer against the array's data type or its fields, and the selection against its
 /// shape.
-fn checked(
+fn check_selection(
     py: Python<'_>,
     state: &State,
     axes: &[AxisArgument<'_>],

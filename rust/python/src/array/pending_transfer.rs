@@ -17,7 +17,7 @@ use tessarr_engine::vlen::Arena;
 use tessarr_engine::{pool, read, Error, Result};
 
 use super::view_read::Spread;
-use super::{interruptibly, ArrayBase, Memory, State};
+use super::{run_interruptibly, ArrayBase, Memory, State};
 use crate::runtime::error::{foreign, to_py};
 
 /// A read or a write, and the future that receives its result.
@@ -141,14 +141,16 @@ fn concurrency<'t>(transfers: impl IntoIterator<Item = &'t Transfer>) -> usize {
 /// thread; a worker then runs the transfers that are not complete.
 fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
     let raised = (runner == Runner::Caller).then_some(told);
-    let pending: Vec<Pending> = transfers.into_iter().map(|one| Pending::new(one, raised)).collect();
+    let pending: Vec<RunningTransfer> =
+        transfers.into_iter().map(|one| RunningTransfer::new(one, raised)).collect();
     match runner {
         // What went wrong with all, those are told whose parts have not ended.
-        Runner::Worker => drop(pool::guarded(|| each(&pending, None))),
+        Runner::Worker => drop(pool::guarded(|| run_parts(&pending, None))),
         Runner::Caller => {
-            if let Err(error) = interruptibly(|interrupt| each(&pending, Some(interrupt))) {
+            if let Err(error) = run_interruptibly(|interrupt| run_parts(&pending, Some(interrupt))) {
                 raise(told, error);
-                let left: Vec<Transfer> = pending.into_iter().filter_map(Pending::untold).collect();
+                let left: Vec<Transfer> =
+                    pending.into_iter().filter_map(RunningTransfer::into_incomplete).collect();
                 pool::spawn(concurrency(&left), move |_| run(left, Runner::Worker, &Raised::default()));
                 return;
             }
@@ -157,15 +159,15 @@ fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
     // At interpreter exit nobody waits any more. What a transfer kept alive is let go where its
     // future is told: who waited may rely on that, as a file in a Zip file is whole when nobody has
     // it open.
-    crate::runtime::atexit::attached(move |py| pending.into_iter().for_each(|one| one.tell(py)));
+    crate::runtime::atexit::attached(move |py| pending.into_iter().for_each(|one| one.complete(py)));
 }
 
 /// Run the parts concurrently, and those that read the same array as one read. If the store waits,
 /// the future of each transfer completes when the transfer ends; other futures complete at the end,
 /// because completing them takes longer than the transfers. An exception of a signal handler ends
 /// the parts that check for it.
-fn each(pending: &[Pending], interrupt: Option<Interrupt<'_>>) -> Result<()> {
-    let places: Vec<(&Pending, usize)> =
+fn run_parts(pending: &[RunningTransfer], interrupt: Option<Interrupt<'_>>) -> Result<()> {
+    let places: Vec<(&RunningTransfer, usize)> =
         pending.iter().flat_map(|one| (0..one.transfer.parts.len()).map(move |part| (one, part))).collect();
     let parts: Vec<&Part> = places.iter().map(|&(one, part)| &one.transfer.parts[part]).collect();
     let concurrency = concurrency(pending.iter().map(|one| &one.transfer));
@@ -174,10 +176,10 @@ fn each(pending: &[Pending], interrupt: Option<Interrupt<'_>>) -> Result<()> {
     let end = |index: usize, done| {
         let (one, part) = places[index];
         if one.end(part, done) && left.fetch_sub(1, Ordering::Relaxed) > 1 && waits {
-            crate::runtime::atexit::attached(|py| one.tell(py));
+            crate::runtime::atexit::attached(|py| one.complete(py));
         }
     };
-    let alike = alike(&parts);
+    let alike = group_by_array(&parts);
     let some = |number: usize| {
         let (reads, exit) = (&alike[number], OnceLock::new());
         let ended = |index: usize, done: Result<Arena>| {
@@ -188,7 +190,7 @@ fn each(pending: &[Pending], interrupt: Option<Interrupt<'_>>) -> Result<()> {
             }
         };
         let work = || {
-            together(&parts, reads, interrupt, &ended);
+            run_group(&parts, reads, interrupt, &ended);
             Ok(())
         };
         if let Err(error) = pool::guarded(work) {
@@ -205,7 +207,7 @@ fn each(pending: &[Pending], interrupt: Option<Interrupt<'_>>) -> Result<()> {
 
 /// Group the parts that read the same array, also if it was opened more than once. An array with a
 /// write buffer has a group for each part.
-pub(super) fn alike(parts: &[&Part]) -> Vec<Vec<usize>> {
+pub(super) fn group_by_array(parts: &[&Part]) -> Vec<Vec<usize>> {
     let mut found: Vec<Vec<usize>> = Vec::new();
     let mut known = HashMap::new();
     for (index, part) in parts.iter().enumerate() {
@@ -222,7 +224,7 @@ pub(super) fn alike(parts: &[&Part]) -> Vec<Vec<usize>> {
 }
 
 /// Run the parts of one group.
-fn together(parts: &[&Part], alike: &[usize], interrupt: Option<Interrupt<'_>>, ended: Ended<'_>) {
+fn run_group(parts: &[&Part], alike: &[usize], interrupt: Option<Interrupt<'_>>, ended: Ended<'_>) {
     let Part { base, state, store, selection, memory, writes, .. } = parts[alike[0]];
     if let [_] = alike {
         return ended(0, base.get().transfer(state, &**store, interrupt, selection, memory, *writes));
@@ -265,7 +267,7 @@ impl Part {
             let arena = base.get().transfer(state, &**store, Some(interrupt), selection, memory, false)?;
             self.spread().map(|()| arena)
         };
-        self.deliver(py, py.detach(|| interruptibly(work)).and_then(|done| done))
+        self.deliver(py, py.detach(|| run_interruptibly(work)).and_then(|done| done))
     }
 
     /// Report references to Python's garbage collector.
@@ -286,35 +288,39 @@ impl Transfer {
 const TIMES: usize = 8;
 
 /// A running transfer.
-struct Pending {
+struct RunningTransfer {
     transfer: Transfer,
     /// Receives an exception for the waiting thread, if that thread runs the transfer.
     raised: Option<Raised>,
     /// None: the future is complete.
-    ends: Mutex<Option<Ends>>,
+    ends: Mutex<Option<PartResults>>,
 }
 
 /// The results of the parts of a transfer, and how many are missing.
-struct Ends {
+struct PartResults {
     parts: Vec<Option<Result<Arena>>>,
     left: usize,
 }
 
-impl Pending {
+impl RunningTransfer {
     fn new(transfer: Transfer, raised: Option<&Raised>) -> Self {
         let left = transfer.parts.len();
         let parts = transfer.parts.iter().map(|_| None).collect();
-        Pending { transfer, raised: raised.cloned(), ends: Mutex::new(Some(Ends { parts, left })) }
+        RunningTransfer {
+            transfer,
+            raised: raised.cloned(),
+            ends: Mutex::new(Some(PartResults { parts, left })),
+        }
     }
 
-    fn ends(&self) -> MutexGuard<'_, Option<Ends>> {
+    fn ends(&self) -> MutexGuard<'_, Option<PartResults>> {
         self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Record the result of a part; return whether it was the last one. A second result is ignored.
     fn end(&self, part: usize, done: Result<Arena>) -> bool {
         let mut ends = self.ends();
-        let Some(Ends { parts, left }) = &mut *ends else { return false };
+        let Some(PartResults { parts, left }) = &mut *ends else { return false };
         if parts[part].is_some() {
             return false;
         }
@@ -324,8 +330,8 @@ impl Pending {
     }
 
     /// Complete the future, once, with the result or the first error of the parts.
-    fn tell(&self, py: Python<'_>) {
-        let Some(Ends { parts, .. }) = self.ends().take() else { return };
+    fn complete(&self, py: Python<'_>) {
+        let Some(PartResults { parts, .. }) = self.ends().take() else { return };
         let Some(future) = self.transfer.future.get(py) else { return };
         let missed = || Err(Error::internal("a transfer was not begun"));
         let ended = self.transfer.parts.iter().zip(parts);
@@ -347,7 +353,7 @@ impl Pending {
     }
 
     /// The transfer, unless its future is complete.
-    fn untold(self) -> Option<Transfer> {
+    fn into_incomplete(self) -> Option<Transfer> {
         let untold = self.ends().is_some();
         untold.then_some(self.transfer)
     }

@@ -7,7 +7,7 @@ use tessarr_engine::read;
 use tessarr_engine::selection::Selection;
 use tessarr_engine::store::{with_coalescing, CoalescingStore, ReadHint, Store};
 
-use super::pending_transfer::{alike, Part};
+use super::pending_transfer::{group_by_array, Part};
 
 /// The size up to which reads of parts of one chunk become one read of the whole chunk: in local
 /// and in remote stores.
@@ -31,7 +31,7 @@ pub(super) fn share(mut reads: Vec<(&mut Part, Place)>) {
     for group in groups {
         let (first, Place { shared, .. }) = &reads[group[0]];
         let parts: Vec<&Part> = group.iter().map(|&number| &*reads[number].0).collect();
-        let apart = alike(&parts);
+        let apart = group_by_array(&parts);
         if apart.len() < 2 && !shared.expects_below(&first.base.get().prefix) {
             continue;
         }

@@ -67,31 +67,31 @@ pub(crate) fn part(
     place: &IndexTransform,
     out: &Bound<'_, PyUntypedArray>,
 ) -> PyResult<Option<Part>> {
-    let (state, lowered) = lowered(base, view)?;
-    placed(base, state, &lowered, out, Some(place), None)
+    let (state, lowered) = lower_view(base, view)?;
+    place_part(base, state, &lowered, out, Some(place), None)
 }
 
 /// A read of the elements of `view`, or of `fields` of them, to `out`, or to a new array of items
 /// of a type.
-pub(super) fn viewed(
+pub(super) fn prepare_view_read(
     base: &Bound<'_, ArrayBase>,
     view: &IndexTransform,
     dtype: &Bound<'_, PyArrayDescr>,
     out: Option<Bound<'_, PyUntypedArray>>,
     fields: Option<Fields>,
 ) -> PyResult<PreparedRead> {
-    let (state, lowered) = lowered(base, view)?;
+    let (state, lowered) = lower_view(base, view)?;
     let out = match out {
         None => empty(dtype.clone(), lowered.shape.iter().copied())?,
         Some(out) if *lowered.shape == *out.shape() => check_target(&out).map(|()| out)?,
         Some(_) => return Err(PyTypeError::new_err("the array to read into has not the shape of the view")),
     };
-    let part = placed(base, state, &lowered, &out, None, fields)?;
+    let part = place_part(base, state, &lowered, &out, None, fields)?;
     Ok(PreparedRead::of(part, out.into_any().unbind()))
 }
 
 /// The selection of a view of the current array.
-fn lowered(base: &Bound<'_, ArrayBase>, view: &IndexTransform) -> PyResult<(Arc<State>, EngineSelection)> {
+fn lower_view(base: &Bound<'_, ArrayBase>, view: &IndexTransform) -> PyResult<(Arc<State>, EngineSelection)> {
     let state = base.get().state();
     let lowered = view.to_selection(&state.description.bind(base.py()).get().shape);
     Ok((state, lowered.map_err(|error| to_py(base.py(), error))?))
@@ -99,7 +99,7 @@ fn lowered(base: &Bound<'_, ArrayBase>, view: &IndexTransform) -> PyResult<(Arc<
 
 /// The part that reads a selection into `out`, or into the positions of a view of `out`. It reads
 /// in place if each dimension is an axis of the selection, otherwise through a buffer.
-fn placed(
+fn place_part(
     base: &Bound<'_, ArrayBase>,
     state: Arc<State>,
     lowered: &EngineSelection,

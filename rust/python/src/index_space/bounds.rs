@@ -8,7 +8,7 @@ use tessarr_engine::index_space::{self, Dim, PerDimension, END, INFINITE, MAX_RA
 
 use super::indexing_terms::label_of;
 use super::json::listed;
-use super::{argument, told};
+use super::{argument, to_py_result};
 use crate::runtime::bool_arg::as_bool;
 use crate::runtime::safe_repr::safe_repr;
 
@@ -17,7 +17,7 @@ pub(super) type End = (i64, bool);
 
 /// The given parts of a domain: one list per kind of bound.
 #[derive(Default)]
-pub(super) struct Stated {
+pub(super) struct DomainParts {
     pub(super) rank: Option<i64>,
     pub(super) inclusive_min: Option<Vec<End>>,
     pub(super) exclusive_max: Option<Vec<End>>,
@@ -33,19 +33,19 @@ pub(super) struct Stated {
 /// An argument of Python that may be left out.
 type Argument<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-impl Stated {
+impl DomainParts {
     /// Parse arguments: the rank; `inclusive_min`, `exclusive_max`, `inclusive_max` and `shape`;
     /// labels; implicit lower and upper bounds. Errors: TypeError for arguments of other types.
-    pub(super) fn said(
+    pub(super) fn from_arguments(
         rank: Argument<'_, '_>,
         [lower, upper, last, shape]: [Argument<'_, '_>; 4],
         labels: Argument<'_, '_>,
         [implicit_lower, implicit_upper]: [Argument<'_, '_>; 2],
-    ) -> PyResult<Stated> {
+    ) -> PyResult<DomainParts> {
         let bounds =
             |given, name| column(given, name, "an integer of 64 bits", |one| Ok((one.extract()?, false)));
         let flags = |given, name| column(given, name, "a boolean", |item| as_bool(item, name));
-        Ok(Stated {
+        Ok(DomainParts {
             rank: rank.map(|rank| rank.extract().map_err(|_| no(rank, "rank", "an integer"))).transpose()?,
             inclusive_min: bounds(lower, "inclusive_min")?,
             exclusive_max: bounds(upper, "exclusive_max")?,
@@ -65,9 +65,9 @@ impl Stated {
     pub(super) fn dims(&self, py: Python<'_>) -> PyResult<PerDimension<Dim>> {
         let rank = self.length(py)?;
         let mut dims: PerDimension<Dim> = match &self.inclusive_min {
-            Some(given) => given.iter().map(|&(lower, implicit)| begun(lower, implicit)).collect(),
-            None if self.shape.is_some() => (0..rank).map(|_| begun(0, false)).collect(),
-            None => (0..rank).map(|_| begun(-INFINITE, true)).collect(),
+            Some(given) => given.iter().map(|&(lower, implicit)| unbounded_dim(lower, implicit)).collect(),
+            None if self.shape.is_some() => (0..rank).map(|_| unbounded_dim(0, false)).collect(),
+            None => (0..rank).map(|_| unbounded_dim(-INFINITE, true)).collect(),
         };
         self.end(py, &mut dims)?;
         for (k, Dim { lower, upper, .. }) in dims.iter().enumerate() {
@@ -85,7 +85,7 @@ impl Stated {
         for (dim, &implicit) in dims.iter_mut().zip(self.implicit_upper.iter().flatten()) {
             dim.implicit.1 = implicit;
         }
-        told(py, index_space::checked_labels(dims))
+        to_py_result(py, index_space::checked_labels(dims))
     }
 
     /// The length of all lists.
@@ -145,7 +145,7 @@ impl Stated {
 }
 
 /// A dimension without an upper bound.
-fn begun(lower: i64, implicit: bool) -> Dim {
+fn unbounded_dim(lower: i64, implicit: bool) -> Dim {
     Dim { implicit: (implicit, true), ..Dim::new(lower, END) }
 }
 

@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyRange, PyString, PyTuple};
 use tessarr_engine::index_space::{self, END, INFINITE};
 
 use super::indexing_terms::label_of;
-use super::{argument, told};
+use super::{argument, to_py_result};
 use crate::runtime::bool_arg::as_bool;
 use crate::runtime::safe_repr::safe_repr;
 use crate::runtime::subclass::{attributes, copy_instance, pickle_parts, set_attributes, PickleParts};
@@ -52,29 +52,29 @@ type State<'py> = (i64, i64, (bool, bool), Option<String>, Option<Bound<'py, PyD
 
 /// An argument: left out, None, or a value.
 #[derive(Default)]
-enum Said<'py> {
+enum DimArgument<'py> {
     #[default]
     Nothing,
     Open,
     Is(Bound<'py, PyAny>),
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Said<'py> {
+impl<'a, 'py> FromPyObject<'a, 'py> for DimArgument<'py> {
     type Error = PyErr;
 
     fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        Ok(if value.is_none() { Said::Open } else { Said::Is(value.to_owned()) })
+        Ok(if value.is_none() { DimArgument::Open } else { DimArgument::Is(value.to_owned()) })
     }
 }
 
-impl<'py> Said<'py> {
+impl<'py> DimArgument<'py> {
     fn nothing(&self) -> bool {
-        matches!(self, Said::Nothing)
+        matches!(self, DimArgument::Nothing)
     }
 
     /// The integer, if it is one.
     fn integer(&self) -> PyResult<Option<i64>> {
-        let Said::Is(value) = self else {
+        let DimArgument::Is(value) = self else {
             return Ok(None);
         };
         let found = value.extract().map(Some);
@@ -92,9 +92,9 @@ impl<'py> Said<'py> {
 }
 
 /// A boolean argument, or its default.
-fn flag_or(value: &Said<'_>, otherwise: bool) -> PyResult<bool> {
+fn flag_or(value: &DimArgument<'_>, otherwise: bool) -> PyResult<bool> {
     match value {
-        Said::Is(value) => as_bool(value, "implicit"),
+        DimArgument::Is(value) => as_bool(value, "implicit"),
         _ => Ok(otherwise),
     }
 }
@@ -119,26 +119,26 @@ impl Dim {
 
     #[pyo3(signature = (
         *bounds,
-        inclusive_min = Said::Nothing,
-        exclusive_max = Said::Nothing,
-        inclusive_max = Said::Nothing,
-        size = Said::Nothing,
-        label = Said::Nothing,
-        implicit_lower = Said::Nothing,
-        implicit_upper = Said::Nothing,
+        inclusive_min = DimArgument::Nothing,
+        exclusive_max = DimArgument::Nothing,
+        inclusive_max = DimArgument::Nothing,
+        size = DimArgument::Nothing,
+        label = DimArgument::Nothing,
+        implicit_lower = DimArgument::Nothing,
+        implicit_upper = DimArgument::Nothing,
     ))]
     #[allow(clippy::too_many_arguments)] // they are TensorStore's
     fn __init__<'py>(
         slf: &Bound<'py, Self>,
         py: Python<'py>,
         bounds: &Bound<'py, PyTuple>,
-        mut inclusive_min: Said<'py>,
-        mut exclusive_max: Said<'py>,
-        inclusive_max: Said<'py>,
-        mut size: Said<'py>,
-        mut label: Said<'py>,
-        implicit_lower: Said<'py>,
-        implicit_upper: Said<'py>,
+        mut inclusive_min: DimArgument<'py>,
+        mut exclusive_max: DimArgument<'py>,
+        inclusive_max: DimArgument<'py>,
+        mut size: DimArgument<'py>,
+        mut label: DimArgument<'py>,
+        implicit_lower: DimArgument<'py>,
+        implicit_upper: DimArgument<'py>,
     ) -> PyResult<()> {
         let given: Vec<Bound<'py, PyAny>> = bounds.iter().collect();
         let said = [&inclusive_min, &exclusive_max, &inclusive_max, &label, &size];
@@ -170,7 +170,7 @@ impl Dim {
             return Err(PyTypeError::new_err("give one of exclusive_max, inclusive_max and size"));
         }
         let label = match label {
-            Said::Is(label) => label_of(&label)?,
+            DimArgument::Is(label) => label_of(&label)?,
             _ => None,
         };
         let least = inclusive_min.integer()?;
@@ -353,7 +353,7 @@ impl Dim {
     /// Dim(inclusive_min=0, exclusive_max=9, label="x")
     fn hull(slf: &Bound<'_, Self>, other: &Bound<'_, Dim>) -> PyResult<Dim> {
         let found = slf.borrow().0.hull(&other.borrow().0);
-        told(slf.py(), found).map(Dim)
+        to_py_result(slf.py(), found).map(Dim)
     }
 
     /// The indices of both; labels have to agree.
@@ -364,7 +364,7 @@ impl Dim {
     /// Dim(inclusive_min=3, exclusive_max=5)
     fn intersect(slf: &Bound<'_, Self>, other: &Bound<'_, Dim>) -> PyResult<Dim> {
         let found = slf.borrow().0.intersect(&other.borrow().0);
-        told(slf.py(), found).map(Dim)
+        to_py_result(slf.py(), found).map(Dim)
     }
 
     fn __contains__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<bool> {

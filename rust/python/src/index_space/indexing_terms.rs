@@ -69,7 +69,7 @@ fn push_terms(terms: &mut Vec<IndexTerm>, term: &Bound<'_, PyAny>) -> PyResult<b
     } else if term.is(PyEllipsis::get(py)) {
         terms.push(IndexTerm::Ellipsis);
     } else if let Ok(array) = term.cast::<PyArrayDyn<i64>>() {
-        let indices = copied(array)?;
+        let indices = copy_index_array(array)?;
         let found = indices.is_some();
         terms.extend(indices.map(|indices| IndexTerm::Array { indices, used: true, continues_mask: false }));
         return Ok(found);
@@ -123,7 +123,7 @@ fn slice_of(slice: &Bound<'_, PyAny>) -> PyResult<Option<Slice>> {
 }
 
 /// A copy of the items of an array; None if it is not in C order.
-pub(super) fn copied(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<Option<IndexArray>> {
+pub(super) fn copy_index_array(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<Option<IndexArray>> {
     if !is_plain(array.as_untyped()) {
         return Ok(None);
     }
@@ -190,7 +190,7 @@ pub(super) fn is_parsed(name: &str, key: &Bound<'_, PyAny>) -> bool {
 }
 
 /// An operation by its name and argument.
-pub(super) fn act_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<DimOperation> {
+pub(super) fn parse_operation(name: &str, value: &Bound<'_, PyAny>) -> PyResult<DimOperation> {
     Ok(match name {
         "translate_to" => DimOperation::Translate(Translation::To, per_dim(value, integer)?),
         "translate_by" => DimOperation::Translate(Translation::By, per_dim(value, integer)?),

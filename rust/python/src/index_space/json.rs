@@ -8,9 +8,9 @@ use tessarr_engine::index_space::{
     self, Dim, IndexArray, MapSource, OutputMap, PerDimension, END, INFINITE, MAX_RANK, WHOLE,
 };
 
-use super::bounds::{End, Stated};
+use super::bounds::{DomainParts, End};
 use super::indexing_terms::label_of;
-use super::{argument, told};
+use super::{argument, to_py_result};
 use crate::runtime::error::refused;
 use crate::runtime::safe_repr::safe_repr;
 
@@ -36,12 +36,12 @@ pub(super) fn dims_of(json: &Bound<'_, PyAny>) -> PyResult<PerDimension<Dim>> {
 fn read<'py>(
     members: &Bound<'py, PyAny>,
     prefix: &'static str,
-) -> PyResult<(Stated, Option<Bound<'py, PyAny>>)> {
+) -> PyResult<(DomainParts, Option<Bound<'py, PyAny>>)> {
     let py = members.py();
     let Ok(members) = members.cast::<PyDict>() else {
         return Err(refused(members, format!("{} is not an object", safe_repr(members))));
     };
-    let (mut found, mut output) = (Stated { prefix, ..Stated::default() }, None);
+    let (mut found, mut output) = (DomainParts { prefix, ..DomainParts::default() }, None);
     for (key, value) in members {
         let name = text_of(&key);
         match name.strip_prefix(prefix) {
@@ -189,7 +189,7 @@ fn map_of(value: &Bound<'_, PyAny>, dims: &[Dim], place: &str) -> PyResult<Outpu
         }
         (None, None) => OutputMap::constant(offset),
     };
-    told(py, map.validated(dims))
+    to_py_result(py, map.validated(dims))
 }
 
 fn array_of(value: &Bound<'_, PyAny>, place: &str) -> PyResult<IndexArray> {

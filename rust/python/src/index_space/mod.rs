@@ -26,9 +26,9 @@ mod transform_base;
 
 use crate::runtime::error::to_py;
 use crate::runtime::safe_repr::safe_repr;
-use bounds::Stated;
+use bounds::DomainParts;
 use dim::Dim;
-use indexing_terms::{act_of, copied, integer, is_parsed, mode_of, name_of, terms};
+use indexing_terms::{copy_index_array, integer, is_parsed, mode_of, name_of, parse_operation, terms};
 use output_index_map::{index, OutputIndexMap};
 use propagate::Grids;
 use transform_base::Indexer;
@@ -52,7 +52,7 @@ impl View {
     fn new(py: Python<'_>, dims: &Bound<'_, PyAny>) -> PyResult<View> {
         let dim = |dim: &Bound<'_, PyAny>| Ok(dim.cast::<Dim>()?.borrow().0.clone());
         let dims = bounds::column(Some(dims), "dimensions", "a Dim", dim)?.unwrap_or_default();
-        told(py, index_space::checked_labels(dims.into_iter().collect())).map(View::of_dims)
+        to_py_result(py, index_space::checked_labels(dims.into_iter().collect())).map(View::of_dims)
     }
 
     /// The identity view of an array. Upper bounds are implicit except those of the `inner`
@@ -87,7 +87,7 @@ impl View {
                 ..index_space::Dim::new(lower, upper)
             })
         });
-        let dims = told(py, index_space::checked_labels(dims.collect::<PyResult<_>>()?))?;
+        let dims = to_py_result(py, index_space::checked_labels(dims.collect::<PyResult<_>>()?))?;
         let maps = maps.try_iter()?.map(|map| {
             let (offset, stride, source, within): PlainMap<'_> = map?.extract()?;
             let map = match (source, within) {
@@ -97,7 +97,7 @@ impl View {
                     OutputMap::from_index_array(indices_of(array.cast()?)?, offset, stride, within)
                 }
             };
-            told(py, map.validated(&dims))
+            to_py_result(py, map.validated(&dims))
         });
         let maps = maps.collect::<PyResult<_>>()?;
         Ok(View(index_space::IndexTransform { dims, maps }))
@@ -118,7 +118,9 @@ impl View {
         implicit_upper: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<View> {
         let bounds = [inclusive_min, exclusive_max, inclusive_max, shape];
-        Stated::said(rank, bounds, labels, [implicit_lower, implicit_upper])?.dims(py).map(View::of_dims)
+        DomainParts::from_arguments(rank, bounds, labels, [implicit_lower, implicit_upper])?
+            .dims(py)
+            .map(View::of_dims)
     }
 
     /// The domain of a JSON object.
@@ -145,7 +147,7 @@ impl View {
         let Some(maps) = maps else {
             return Ok(View(index_space::IndexTransform::identity(dims)));
         };
-        let maps = maps.try_iter()?.map(|map| told(py, map_of(&map?)?.validated(&dims)));
+        let maps = maps.try_iter()?.map(|map| to_py_result(py, map_of(&map?)?.validated(&dims)));
         let maps: PerDimension<OutputMap> = maps.collect::<PyResult<_>>()?;
         if maps.len() > MAX_RANK {
             return Err(argument(py, format!("{} maps, at most {MAX_RANK} are possible", maps.len())));
@@ -235,7 +237,7 @@ impl View {
     /// The domain that meets the constraints of both.
     fn merge(&self, py: Python<'_>, other: &View) -> PyResult<View> {
         let View(made) = self.joined(py, other, index_space::Dim::merge)?;
-        told(py, index_space::checked_labels(made.dims)).map(View::of_dims)
+        to_py_result(py, index_space::checked_labels(made.dims)).map(View::of_dims)
     }
 
     /// The base index of a position.
@@ -256,7 +258,7 @@ impl View {
             None,
             [DimOperation::Index { terms, single: false, mode: IndexingMode::Default }],
         );
-        let at = told(py, at.map_err(|error| Error { kind: Kind::Argument, ..error }))?;
+        let at = to_py_result(py, at.map_err(|error| Error { kind: Kind::Argument, ..error }))?;
         PyTuple::new(py, at.maps.iter().map(|map| map.offset))
     }
 
@@ -326,7 +328,7 @@ impl View {
         origin: &Bound<'py, PyTuple>,
         grids: &Bound<'py, PyTuple>,
     ) -> PyResult<Grids<'py>> {
-        propagate::carried(&self.0, origin, grids)
+        propagate::propagate(&self.0, origin, grids)
     }
 
     /// Propagate a dimension order of the base to the view.
@@ -339,7 +341,7 @@ impl View {
         let Some(terms) = terms(key)? else {
             return Ok(None);
         };
-        self.acted(py, None, [DimOperation::Index { terms, single: false, mode: mode_of(mode)? }]).map(Some)
+        self.apply(py, None, [DimOperation::Index { terms, single: false, mode: mode_of(mode)? }]).map(Some)
     }
 
     /// The view after one operation on all dimensions; None if Python has to parse its argument.
@@ -347,7 +349,7 @@ impl View {
         if !is_parsed(name, key) {
             return Ok(None);
         }
-        self.acted(py, None, [act_of(name, key)?]).map(Some)
+        self.apply(py, None, [parse_operation(name, key)?]).map(Some)
     }
 
     /// The view after operations, each a name and its argument; the first applies to the named
@@ -362,15 +364,15 @@ impl View {
         let names: Option<Vec<DimSelector>> = names.transpose()?;
         let act = |act: Borrowed<'_, '_, PyAny>| {
             let (name, value): (Bound<'_, PyString>, Bound<'_, PyAny>) = act.extract()?;
-            act_of(name.to_str()?, &value)
+            parse_operation(name.to_str()?, &value)
         };
         let acts: Vec<DimOperation> = acts.iter_borrowed().map(act).collect::<PyResult<_>>()?;
-        self.acted(py, names.as_deref(), acts)
+        self.apply(py, names.as_deref(), acts)
     }
 
     /// The view with its dimensions in another order.
     fn transpose(&self, py: Python<'_>, order: Vec<usize>) -> PyResult<View> {
-        told(py, self.0.transposed(&order)).map(View)
+        to_py_result(py, self.0.transposed(&order)).map(View)
     }
 
     /// The view with its dimensions in reverse order.
@@ -380,7 +382,7 @@ impl View {
 
     /// The view with constants in place of index arrays of one item.
     fn simplify(&self, py: Python<'_>) -> PyResult<View> {
-        told(py, self.0.clone().simplified()).map(View)
+        to_py_result(py, self.0.clone().simplified()).map(View)
     }
 
     /// The part of the view inside a domain.
@@ -426,7 +428,7 @@ impl View {
         tied: bool,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let (lower, upper) = (bounds_of(lower)?, bounds_of(upper)?);
-        let found = told(py, self.0.base_resizes(lower.as_deref(), upper.as_deref(), tied))?;
+        let found = to_py_result(py, self.0.base_resizes(lower.as_deref(), upper.as_deref(), tied))?;
         let lower = PyTuple::new(py, found.iter().map(|moved| moved.lower))?;
         let upper = PyTuple::new(py, found.iter().map(|moved| moved.upper))?;
         let within = PyTuple::new(py, found.iter().map(|moved| moved.within))?;
@@ -476,7 +478,7 @@ impl View {
         View(index_space::IndexTransform { dims, maps: PerDimension::new() })
     }
 
-    fn acted(
+    fn apply(
         &self,
         py: Python<'_>,
         names: Option<&[DimSelector]>,
@@ -499,7 +501,7 @@ impl View {
         let pairs = dims.iter_mut().zip(&other.0.dims).enumerate();
         let of = |k, error: Error| Error { message: format!("dimension {k}: {}", error.message), ..error };
         for (k, (dim, other)) in pairs {
-            *dim = told(py, join(dim, other).map_err(|error| of(k, error)))?;
+            *dim = to_py_result(py, join(dim, other).map_err(|error| of(k, error)))?;
         }
         Ok(View::of_dims(dims))
     }
@@ -535,11 +537,11 @@ fn map_of(map: &Bound<'_, PyAny>) -> PyResult<OutputMap> {
 
 /// A copy of an index array.
 fn indices_of(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<IndexArray> {
-    let found = match copied(array)? {
+    let found = match copy_index_array(array)? {
         Some(found) => Some(found),
         None => {
             let ordered = array.call_method1(intern!(array.py(), "copy"), ("C",))?;
-            copied(ordered.cast::<PyArrayDyn<i64>>()?)?
+            copy_index_array(ordered.cast::<PyArrayDyn<i64>>()?)?
         }
     };
     found.ok_or_else(|| PyTypeError::new_err("an index array that is not in C order"))
@@ -554,7 +556,7 @@ fn bounds_of(bounds: &Bound<'_, PyAny>) -> PyResult<Option<PerDimension<Option<i
 }
 
 /// The result of the engine, or its error as an exception.
-pub(crate) fn told<T>(py: Python<'_>, found: tessarr_engine::Result<T>) -> PyResult<T> {
+pub(crate) fn to_py_result<T>(py: Python<'_>, found: tessarr_engine::Result<T>) -> PyResult<T> {
     found.map_err(|error| to_py(py, error))
 }
 

@@ -21,7 +21,7 @@ enum Of {
 /// Propagate grid origins and chunk constraints of the base to a view. A row has for each dimension
 /// None or a constraint: a tuple of a value and whether it is hard. A grid is a tuple of a row of
 /// lengths, a row of ratios, and the constraint on the number of elements.
-pub(super) fn carried<'py>(
+pub(super) fn propagate<'py>(
     view: &index_space::IndexTransform,
     origin: &Bound<'py, PyTuple>,
     grids: &Bound<'py, PyTuple>,
@@ -33,7 +33,7 @@ pub(super) fn carried<'py>(
             return Ok(grid);
         }
         let (lengths, ratios) = (row_of(view, &lengths, Of::Length)?, row_of(view, &ratios, Of::Ratio)?);
-        again(&grid, (lengths, ratios, grid.get_item(2)?))
+        same_class_tuple(&grid, (lengths, ratios, grid.get_item(2)?))
     });
     let grids = PyTuple::new(origin.py(), grids.collect::<PyResult<Vec<_>>>()?)?;
     Ok((row_of(view, origin, Of::Origin)?, grids))
@@ -46,38 +46,47 @@ fn row_of<'py>(
     of: Of,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = row.py();
-    if row.iter_borrowed().all(|wish| wish.is_none()) {
+    if row.iter_borrowed().all(|constraint| constraint.is_none()) {
         return Ok(PyTuple::empty(py));
     }
     let mut found = vec![None; view.dims.len()];
-    for (wish, (dimension, offset, stride)) in row.iter_borrowed().zip(view.linear_maps()) {
-        let Some(dimension) = dimension.filter(|_| stride != 0 && !wish.is_none()) else {
+    for (constraint, (dimension, offset, stride)) in row.iter_borrowed().zip(view.linear_maps()) {
+        let Some(dimension) = dimension.filter(|_| stride != 0 && !constraint.is_none()) else {
             continue;
         };
         if view.count_dependent_maps(dimension) == 1 {
-            found[dimension] = Some(moved(&wish, offset, stride, of)?);
+            found[dimension] = Some(propagate_constraint(&constraint, offset, stride, of)?);
         }
     }
     PyTuple::new(py, found)
 }
 
 /// Propagate one constraint along a map.
-fn moved<'py>(wish: &Bound<'py, PyAny>, offset: i64, stride: i64, of: Of) -> PyResult<Bound<'py, PyAny>> {
-    let py = wish.py();
+fn propagate_constraint<'py>(
+    constraint: &Bound<'py, PyAny>,
+    offset: i64,
+    stride: i64,
+    of: Of,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = constraint.py();
     if stride == 1 && (of != Of::Origin || offset == 0) {
-        return Ok(wish.clone());
+        return Ok(constraint.clone());
     }
-    let (value, hard): (Bound<'py, PyAny>, bool) = (wish.get_item(0)?, wish.get_item(1)?.extract()?);
+    let (value, hard): (Bound<'py, PyAny>, bool) =
+        (constraint.get_item(0)?, constraint.get_item(1)?.extract()?);
     let value = match of {
         Of::Origin => origin(py, value.extract()?, offset, stride)?.into_pyobject(py)?.into_any(),
         Of::Length => length(value.extract()?, stride).into_pyobject(py)?.into_any(),
         Of::Ratio => (value.extract::<f64>()? / stride.unsigned_abs() as f64).into_pyobject(py)?.into_any(),
     };
-    again(wish, (value, hard))
+    same_class_tuple(constraint, (value, hard))
 }
 
 /// A tuple of the class of another one.
-fn again<'py>(like: &Bound<'py, PyAny>, items: impl IntoPyObject<'py>) -> PyResult<Bound<'py, PyAny>> {
+fn same_class_tuple<'py>(
+    like: &Bound<'py, PyAny>,
+    items: impl IntoPyObject<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = like.py();
     py.get_type::<PyTuple>().call_method1(intern!(py, "__new__"), (like.get_type(), items))
 }

@@ -18,7 +18,7 @@ pub(crate) const DIGEST: u8 = 1;
 pub(crate) const MISSING: [u8; 1] = [2];
 
 /// The generation of a value whose store has no version of it.
-pub(crate) fn digest(py: Python<'_>, value: &[u8]) -> PyResult<Vec<u8>> {
+pub(crate) fn compute_digest(py: Python<'_>, value: &[u8]) -> PyResult<Vec<u8>> {
     let size = PyDict::new(py);
     size.set_item("digest_size", 16)?;
     let hash = py.import(intern!(py, "hashlib"))?.getattr("blake2b")?.call((value,), Some(&size))?;
@@ -29,7 +29,7 @@ pub(crate) fn digest(py: Python<'_>, value: &[u8]) -> PyResult<Vec<u8>> {
 /// Whether a generation is the digest of a value.
 pub(crate) fn has_digest(value: &[u8], generation: &[u8]) -> Result<bool> {
     let compared = crate::runtime::atexit::attached(|py| {
-        digest(py, value).map(|found| found == generation).map_err(|error| foreign(py, error))
+        compute_digest(py, value).map(|found| found == generation).map_err(|error| foreign(py, error))
     });
     compared.unwrap_or_else(|| Err(Error::internal("nothing can be compared when Python ends")))
 }

@@ -136,15 +136,15 @@ impl StoreLocation {
 }
 
 /// The attributes of a key-value store that users can change.
-struct Chosen {
+struct Mutable {
     path: Py<PyString>,
     transaction: Option<Py<TransactionBase>>,
 }
 
-impl Chosen {
+impl Mutable {
     fn clone_ref(&self, py: Python<'_>) -> Self {
         let transaction = self.transaction.as_ref().map(|transaction| transaction.clone_ref(py));
-        Chosen { path: self.path.clone_ref(py), transaction }
+        Mutable { path: self.path.clone_ref(py), transaction }
     }
 }
 
@@ -160,13 +160,13 @@ pub(crate) struct KvStoreBase {
     spec: Py<PyAny>,
     #[pyo3(get, name = "_location")]
     place: Py<StoreLocation>,
-    chosen: Mutex<Chosen>,
+    chosen: Mutex<Mutable>,
 }
 
 /// A source of copies of a key-value store. It never changes, so that copies need no lock.
 pub(crate) struct KvStoreCopier {
     of: Py<KvStoreBase>,
-    chosen: Chosen,
+    chosen: Mutable,
 }
 
 impl KvStoreCopier {
@@ -192,7 +192,7 @@ type Range<'py> = (Bound<'py, Store>, String, Vec<u8>, Vec<u8>);
 
 impl KvStoreBase {
     /// The attributes that users can change. No Python code runs while they are locked.
-    fn chosen(&self) -> MutexGuard<'_, Chosen> {
+    fn chosen(&self) -> MutexGuard<'_, Mutable> {
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -245,11 +245,11 @@ impl KvStoreBase {
     /// The same store with another path.
     fn behind<'py>(slf: &Bound<'py, Self>, path: Bound<'py, PyString>) -> PyResult<Bound<'py, Self>> {
         let transaction = slf.get()._transaction(slf.py());
-        KvStoreBase::other(slf, Chosen { path: path.unbind(), transaction })
+        KvStoreBase::other(slf, Mutable { path: path.unbind(), transaction })
     }
 
     /// The same store with another path and transaction.
-    fn other<'py>(slf: &Bound<'py, Self>, chosen: Chosen) -> PyResult<Bound<'py, Self>> {
+    fn other<'py>(slf: &Bound<'py, Self>, chosen: Mutable) -> PyResult<Bound<'py, Self>> {
         let (py, this) = (slf.py(), slf.get());
         let made = KvStoreBase {
             spec: this.spec.clone_ref(py),
@@ -295,7 +295,7 @@ impl KvStoreBase {
         let (Some(spec), Some(place), Some(path)) = (spec, place, path) else {
             return Err(PyTypeError::new_err("key-value stores are had by KvStore.open"));
         };
-        Ok(KvStoreBase { spec, place, chosen: Mutex::new(Chosen { path, transaction }) })
+        Ok(KvStoreBase { spec, place, chosen: Mutex::new(Mutable { path, transaction }) })
     }
 
     // All of what is changed is seen, as it is held for a moment, and never while garbage is
@@ -366,7 +366,7 @@ impl KvStoreBase {
     ) -> PyResult<Bound<'py, Self>> {
         let (py, this) = (slf.py(), slf.get());
         let transaction = replace_transaction(this._transaction(py), transaction)?.map(Bound::unbind);
-        KvStoreBase::other(slf, Chosen { path: this.path(py), transaction })
+        KvStoreBase::other(slf, Mutable { path: this.path(py), transaction })
     }
 
     fn __add__<'py>(slf: &Bound<'py, Self>, suffix: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {

@@ -9,7 +9,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, PyTuple}
 use tessarr_engine::store as engine;
 use tessarr_engine::Result;
 
-use super::generation::{digest, known_since, of_version, DIGEST};
+use super::generation::{compute_digest, known_since, of_version, DIGEST};
 use crate::runtime::error::{argument, refused, to_py};
 use crate::runtime::safe_repr::safe_repr;
 use crate::runtime::subclass::{attributes, copy_instance, pickle_parts, set_attributes, PickleParts};
@@ -298,14 +298,14 @@ impl ReadResult {
         // Nothing is borrowed meanwhile: other threads run while a digest is made.
         let generation = match &basis {
             Basis::Version(version) => of_version(version),
-            Basis::Value => digest(py, value.as_bytes(py))?,
+            Basis::Value => compute_digest(py, value.as_bytes(py))?,
             Basis::PartOf(store, key, begin) => {
                 time = known_since(&**store, key);
                 let whole = py.detach(|| whole_of(&**store, key));
                 let part = value.as_bytes(py);
                 match whole.map_err(|error| to_py(py, error.at_key(key)))? {
                     Some(whole) if whole.get(*begin..).is_some_and(|rest| rest.starts_with(part)) => {
-                        digest(py, &whole)?
+                        compute_digest(py, &whole)?
                     }
                     _ => vec![DIGEST], // it was changed since: that state is gone
                 }

@@ -8,7 +8,7 @@ use tessarr_engine::scratch;
 use tessarr_engine::store::{self as engine, ReadHint, Span};
 use tessarr_engine::{Error, Kind, Result};
 
-use super::generation::{digest, has_digest, known_since, DIGEST, MISSING, VERSION};
+use super::generation::{compute_digest, has_digest, known_since, DIGEST, MISSING, VERSION};
 use super::versioned::{Basis, ReadResult, Stamp, State, TimestampedStorageGeneration};
 use crate::runtime::error::to_py;
 use crate::store::Store;
@@ -32,7 +32,7 @@ enum Found {
 }
 
 /// A conditional read of a value or of a byte range.
-struct Wish {
+struct ConditionalRead {
     store: Arc<dyn engine::Store>,
     key: String,
     /// The time of the request: the result holds since then, or is newer.
@@ -43,7 +43,7 @@ struct Wish {
     span: Option<Span>,
 }
 
-impl Wish {
+impl ConditionalRead {
     fn is_known(&self, object: &dyn engine::ValueReader) -> Result<bool> {
         match &self.known[..] {
             [VERSION, version @ ..] => Ok(object.state().is_some_and(|state| state.bytes() == version)),
@@ -93,7 +93,7 @@ impl Wish {
                 (State::Value, PyBytes::new(py, value.bytes()), Stamp::Of(basis, time))
             }
             Found::Part(value, whole) => {
-                (State::Value, PyBytes::new(py, &value), stamp(&digest(py, &whole)?)?)
+                (State::Value, PyBytes::new(py, &value), stamp(&compute_digest(py, &whole)?)?)
             }
             Found::PartOf(value, begin) => {
                 let basis = Basis::PartOf(self.store, self.key, begin);
@@ -109,7 +109,7 @@ impl Wish {
 
 /// A value that is open and not yet read.
 #[pyclass(module = "tessarr._engine")]
-pub(crate) struct UnreadValue(Option<(Box<dyn engine::ValueReader>, Wish)>);
+pub(crate) struct UnreadValue(Option<(Box<dyn engine::ValueReader>, ConditionalRead)>);
 
 #[pymethods]
 impl UnreadValue {
@@ -156,7 +156,13 @@ pub(crate) fn read(
     most: u64,
 ) -> PyResult<ReadOutcome> {
     let time = known_since(&*store.inner, key);
-    let wish = Wish { store: store.inner.clone(), key: key.to_owned(), time, known: known.to_vec(), span };
+    let wish = ConditionalRead {
+        store: store.inner.clone(),
+        key: key.to_owned(),
+        time,
+        known: known.to_vec(),
+        span,
+    };
     let (whole, far) = (known.is_empty() && span.is_none(), store.inner.concurrency() > 0);
     let want = if whole {
         ReadHint::Whole

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use tessarr_engine::store as engine;
 use tessarr_engine::Result;
 
-use super::generation::{digest, expected_of, has_digest, now, of_version, DIGEST, MISSING};
+use super::generation::{compute_digest, expected_of, has_digest, now, of_version, DIGEST, MISSING};
 use super::versioned::TimestampedStorageGeneration;
 use crate::runtime::error::to_py;
 use crate::store::{bytes_of, Store};
@@ -28,7 +28,7 @@ pub(crate) fn write(
         _ if !done => Vec::new(),
         (None, _) => MISSING.to_vec(),
         (Some(_), Some(version)) => of_version(&version),
-        (Some(data), None) => digest(py, data)?,
+        (Some(data), None) => compute_digest(py, data)?,
     };
     Ok(TimestampedStorageGeneration::of(py, &generation, now()))
 }

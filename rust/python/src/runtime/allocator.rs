@@ -68,7 +68,7 @@ impl Allocator {
     }
 
     /// Count a new block, unless it is null.
-    fn given(&self, block: *mut u8, bytes: usize) -> *mut u8 {
+    fn count_block(&self, block: *mut u8, bytes: usize) -> *mut u8 {
         if !block.is_null() {
             self.add(counted(bytes));
         }
@@ -88,12 +88,12 @@ fn counted(bytes: usize) -> usize {
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
-        self.given(unsafe { MiMalloc.alloc(layout) }, layout.size())
+        self.count_block(unsafe { MiMalloc.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
-        self.given(unsafe { MiMalloc.alloc_zeroed(layout) }, layout.size())
+        self.count_block(unsafe { MiMalloc.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {

@@ -17,33 +17,33 @@ thread_local! {
 }
 
 /// Non-blocking reads from a store written in Python.
-pub(crate) struct PyAsk(pub(crate) Arc<PyForeign>);
+pub(crate) struct PythonGet(pub(crate) Arc<PyForeign>);
 
-impl AsyncGet for PyAsk {
+impl AsyncGet for PythonGet {
     fn get(&self, key: &str, want: ReadHint, told: Completion) {
-        if let Some((key, told)) = self.0.ask_there(key.to_owned(), want, told) {
+        if let Some((key, told)) = self.0.start_get(key.to_owned(), want, told) {
             ask(&self.0, key, want, told);
         }
     }
 }
 
 /// Non-blocking writes to the server of a store written in Python.
-pub(crate) struct PyPut(pub(crate) Arc<PyForeign>);
+pub(crate) struct PythonPut(pub(crate) Arc<PyForeign>);
 
-impl AsyncPut for PyPut {
+impl AsyncPut for PythonPut {
     fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Completion<Option<Version>>) {
-        self.0.put_there(key, value, told);
+        self.0.start_put(key, value, told);
     }
 }
 
 /// Queue a request for Python to open a value.
 pub(crate) fn ask(store: &Arc<PyForeign>, key: String, want: ReadHint, told: Completion) {
     let opening = store.opening(want);
-    let asked = Asked { store: store.clone(), key, opening, told: Mutex::new(Some(told)) };
+    let asked = OpenRequest { store: store.clone(), key, opening, told: Mutex::new(Some(told)) };
     if !store.asked.add(asked) || TELLS.get() == Arc::as_ptr(store) {
         return; // who has added the first one has it taken with that
     }
-    let taker = Taker { store: store.clone() };
+    let taker = RequestQueue { store: store.clone() };
     let call = || {
         store.call(|object| object.call_method1(intern!(object.py(), "_serve_requests"), (taker,)).map(drop))
     };
@@ -54,21 +54,21 @@ pub(crate) fn ask(store: &Arc<PyForeign>, key: String, want: ReadHint, told: Com
 
 /// A function that takes the queued requests.
 #[pyclass(frozen, module = "tessarr._engine")]
-struct Taker {
+struct RequestQueue {
     store: Arc<PyForeign>,
 }
 
 #[pymethods]
-impl Taker {
+impl RequestQueue {
     /// Take all queued requests.
-    fn __call__(&self) -> Vec<Asked> {
+    fn __call__(&self) -> Vec<OpenRequest> {
         self.store.wanted()
     }
 }
 
 /// A request to open a value, which the store completes.
 #[pyclass(frozen, module = "tessarr._engine")]
-pub(crate) struct Asked {
+pub(crate) struct OpenRequest {
     store: Arc<PyForeign>,
     #[pyo3(get)]
     key: String,
@@ -76,7 +76,7 @@ pub(crate) struct Asked {
     told: Mutex<Option<Completion>>,
 }
 
-impl Asked {
+impl OpenRequest {
     fn lock(&self) -> MutexGuard<'_, Option<Completion>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,7 +93,7 @@ impl Asked {
     }
 
     /// Complete the request; return the next requests, which no other thread takes.
-    fn told_by_store(&self, opened: OpenResult) -> Vec<Asked> {
+    fn told_by_store(&self, opened: OpenResult) -> Vec<OpenRequest> {
         let before = TELLS.replace(Arc::as_ptr(&self.store));
         let told = || {
             self.told(opened);
@@ -106,7 +106,7 @@ impl Asked {
 }
 
 #[pymethods]
-impl Asked {
+impl OpenRequest {
     /// The method of the store that would open the value.
     #[getter]
     fn method(&self) -> &'static str {
@@ -127,7 +127,7 @@ impl Asked {
 
     /// Complete the request with an open value, or None for a missing key. Returns the next
     /// requests.
-    fn complete(&self, value: &Bound<'_, PyAny>) -> Vec<Asked> {
+    fn complete(&self, value: &Bound<'_, PyAny>) -> Vec<OpenRequest> {
         let open = || {
             let opened = self.store.opened(&self.key, value, &self.opening);
             opened.map_err(|raised| foreign(value.py(), raised))
@@ -136,7 +136,7 @@ impl Asked {
     }
 
     /// Fail the request with an exception. Returns the next requests.
-    fn fail(&self, error: Bound<'_, PyAny>) -> Vec<Asked> {
+    fn fail(&self, error: Bound<'_, PyAny>) -> Vec<OpenRequest> {
         let py = error.py();
         self.told_by_store(Err(foreign(py, PyErr::from_value(error))))
     }

@@ -17,9 +17,9 @@ use tessarr_engine::store::{
 };
 use tessarr_engine::{Error, Result};
 
-use super::async_bridge::{Asked, PyAsk, PyPut};
+use super::async_bridge::{OpenRequest, PythonGet, PythonPut};
 use super::bytes_of;
-use super::http_site::{is_ours, HttpSite};
+use super::http_site::{is_engine_thread, HttpSite};
 use crate::runtime::bytes::copy_to_bytes;
 use crate::runtime::error::{foreign, to_py};
 use crate::runtime::gil_value::GilValue;
@@ -42,7 +42,7 @@ pub(super) struct PyForeign {
     has_hold: bool,
     has_answer: bool,
     /// Requests that Python has not taken.
-    pub(super) asked: Mailbox<Asked>,
+    pub(super) asked: Mailbox<OpenRequest>,
     concurrency: usize,
     /// Where the engine finds the values itself.
     pub(super) site: Option<Py<HttpSite>>,
@@ -129,8 +129,8 @@ impl PyForeign {
     }
 
     /// Take the queued requests that are still needed.
-    pub(super) fn wanted(&self) -> Vec<Asked> {
-        self.asked.take().into_iter().filter(Asked::is_active).collect()
+    pub(super) fn wanted(&self) -> Vec<OpenRequest> {
+        self.asked.take().into_iter().filter(OpenRequest::is_active).collect()
     }
 
     pub(super) fn object(&self) -> &Py<PyAny> {
@@ -235,7 +235,7 @@ impl PyForeign {
     }
 
     /// Has Python replace a value.
-    pub(super) fn put_by_python(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
+    pub(super) fn write_by_python(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
         self.call(|object| {
             let py = object.py();
             let data = copy_to_bytes(py, data)?;
@@ -272,7 +272,7 @@ fn unless_missing<T>(py: Python<'_>, done: PyResult<T>) -> PyResult<Option<T>> {
 
 impl Foreign for PyForeign {
     fn get(self: &Arc<Self>, key: &str, want: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
-        if let Some(opened) = self.opened_there(key, want)? {
+        if let Some(opened) = self.open_at_site(key, want)? {
             return opened;
         }
         self.call(|object| {
@@ -304,9 +304,9 @@ impl Foreign for PyForeign {
     }
 
     fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
-        match self.stored_there(key, data, PutPrecondition::Anything)? {
+        match self.write_to_site(key, data, PutPrecondition::Anything)? {
             Some(ReplaceOutcome::Done(version)) => Ok(self.compared(version)),
-            _ => self.put_by_python(key, data),
+            _ => self.write_by_python(key, data),
         }
     }
 
@@ -334,7 +334,7 @@ impl Foreign for PyForeign {
         };
         let mut refused = ReplaceOutcome::Conflict;
         if let (Some(before), Some(data), true) = (before, data, self.has_replace_version) {
-            match self.stored_there(key, data, before)? {
+            match self.write_to_site(key, data, before)? {
                 // Python repeats the write, which the store may then reject.
                 Some(ReplaceOutcome::Ambiguous) => refused = ReplaceOutcome::Ambiguous,
                 Some(done) => return Ok(done),
@@ -474,15 +474,15 @@ impl Foreign for PyForeign {
     }
 
     fn async_get(self: Arc<Self>) -> Option<Arc<dyn AsyncGet>> {
-        self.has_answer.then(|| Arc::new(PyAsk(self)) as Arc<dyn AsyncGet>)
+        self.has_answer.then(|| Arc::new(PythonGet(self)) as Arc<dyn AsyncGet>)
     }
 
     fn async_put(self: Arc<Self>) -> Option<Arc<dyn AsyncPut>> {
-        self.stores_there().then(|| Arc::new(PyPut(self)) as Arc<dyn AsyncPut>)
+        self.site_accepts_writes().then(|| Arc::new(PythonPut(self)) as Arc<dyn AsyncPut>)
     }
 
     fn check_may_block(&self) -> Result<()> {
-        if !self.has_answer || is_ours() {
+        if !self.has_answer || is_engine_thread() {
             return Ok(());
         }
         let refusal = self.call(|object| {

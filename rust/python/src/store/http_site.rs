@@ -157,14 +157,14 @@ impl Place {
 fn waited<T>(ask: impl FnOnce(Sender<T>)) -> Result<Option<T>> {
     let (told, answers) = channel();
     ask(told);
-    run_blocking(|| match is_ours() {
+    run_blocking(|| match is_engine_thread() {
         true => Ok(answers.recv().ok()), // whoever waits for the thread looks for signals
         false => recv_interruptible(&answers),
     })
 }
 
 /// Whether this is a thread of the engine, where no file system runs.
-pub(crate) fn is_ours() -> bool {
+pub(crate) fn is_engine_thread() -> bool {
     std::thread::current().name().is_some_and(|name| name.starts_with("tessarr-"))
 }
 
@@ -198,7 +198,7 @@ impl PyForeign {
     }
 
     /// Send a request for a value. Returns the request if only Python can send it.
-    pub(crate) fn ask_there(
+    pub(crate) fn start_get(
         self: &Arc<Self>,
         key: String,
         want: ReadHint,
@@ -208,7 +208,7 @@ impl PyForeign {
         let store = self.clone();
         let (url, range) = (place.url(&key), wanted(&self.opening(want)).0);
         place.web.get(&url, range.as_deref(), told.active_check(), move |answer| {
-            match store.answered(answer, &key, want) {
+            match store.parse_response(answer, &key, want) {
                 Some(opened) => told.complete(opened),
                 None if told.is_active() => run_blocking(|| ask(&store, key, want, told)),
                 None => {}
@@ -218,15 +218,15 @@ impl PyForeign {
     }
 
     /// Open a value; None: Python has to open it.
-    pub(crate) fn opened_there(self: &Arc<Self>, key: &str, want: ReadHint) -> Result<Option<OpenResult>> {
+    pub(crate) fn open_at_site(self: &Arc<Self>, key: &str, want: ReadHint) -> Result<Option<OpenResult>> {
         let Some(place) = self.place() else { return Ok(None) };
         self.check_may_block()?;
         let answer = place.asked(key, wanted(&self.opening(want)).0.as_deref())?;
-        Ok(self.answered(answer, key, want))
+        Ok(self.parse_response(answer, key, want))
     }
 
     /// The result of a response; None: Python has to repeat the request.
-    fn answered(self: &Arc<Self>, answer: GetOutcome, key: &str, want: ReadHint) -> Option<OpenResult> {
+    fn parse_response(self: &Arc<Self>, answer: GetOutcome, key: &str, want: ReadHint) -> Option<OpenResult> {
         let piece = match answer {
             GetOutcome::ResponseBody(piece) => piece,
             GetOutcome::Absent => return Some(Ok(None)),
@@ -251,58 +251,58 @@ impl PyForeign {
             true => Box::new(Whole { bytes: Bytes::Copied(piece.data.into()), version, state }),
             false => {
                 let (store, key, size) = (self.clone(), key.to_owned(), piece.size);
-                Box::new(Far { store, key, size, version, state, known: Mutex::new(piece.into()) })
+                Box::new(RemoteValue { store, key, size, version, state, known: Mutex::new(piece.into()) })
             }
         })))
     }
 
     /// The location for a write of a value of a size, if the engine may send it.
-    fn place_of(&self, bytes: usize) -> Option<Arc<Place>> {
+    fn write_location(&self, bytes: usize) -> Option<Arc<Place>> {
         self.place().filter(|place| (1..=place.stores).contains(&bytes))
     }
 
     /// Write a value if its precondition holds. None, or an ambiguous outcome: Python has to repeat
     /// the write.
-    pub(crate) fn stored_there(
+    pub(crate) fn write_to_site(
         &self,
         key: &str,
         data: &[u8],
         before: PutPrecondition,
     ) -> Result<Option<ReplaceOutcome>> {
-        let Some(place) = self.place_of(data.len()) else { return Ok(None) };
+        let Some(place) = self.write_location(data.len()) else { return Ok(None) };
         self.check_may_block()?;
-        self.became(&place, key, place.stored(key, data, before)?)
+        self.write_outcome(&place, key, place.stored(key, data, before)?)
     }
 
     /// Whether the engine sends writes.
-    pub(crate) fn stores_there(&self) -> bool {
+    pub(crate) fn site_accepts_writes(&self) -> bool {
         let place = self.site.as_ref().and_then(|site| site.get().get());
         place.is_some_and(|place| place.stores > 0 && place.web.is_available())
     }
 
     /// Start a write without waiting for its response.
-    pub(crate) fn put_there(
+    pub(crate) fn start_put(
         self: &Arc<Self>,
         key: &str,
         value: &Arc<Vec<u8>>,
         told: Completion<Option<Version>>,
     ) {
         let (store, name, data) = (self.clone(), key.to_owned(), value.clone());
-        let Some(place) = self.place_of(value.len()) else {
-            return complete_on_thread(told, move || store.put_by_python(&name, &data));
+        let Some(place) = self.write_location(value.len()) else {
+            return complete_on_thread(told, move || store.write_by_python(&name, &data));
         };
         let there = place.clone();
         place.web.put(&place.url(key), value.clone(), PutPrecondition::Anything, move |done| {
-            match store.became(&there, &name, done) {
+            match store.write_outcome(&there, &name, done) {
                 Ok(Some(ReplaceOutcome::Done(version))) => told.complete(Ok(store.compared(version))),
-                Ok(_) => complete_on_thread(told, move || store.put_by_python(&name, &data)),
+                Ok(_) => complete_on_thread(told, move || store.write_by_python(&name, &data)),
                 Err(error) => told.complete(Err(error)),
             }
         });
     }
 
     /// The outcome of a write. None, or an ambiguous outcome: Python has to repeat it.
-    fn became(&self, place: &Place, key: &str, done: PutOutcome) -> Result<Option<ReplaceOutcome>> {
+    fn write_outcome(&self, place: &Place, key: &str, done: PutOutcome) -> Result<Option<ReplaceOutcome>> {
         Ok(match done {
             PutOutcome::Done(tag) => {
                 if !place.private {
@@ -358,7 +358,7 @@ impl PyForeign {
 }
 
 /// An open value on a server, with the bytes that are known.
-struct Far {
+struct RemoteValue {
     store: Arc<PyForeign>,
     key: String,
     size: u64,
@@ -367,7 +367,7 @@ struct Far {
     known: Mutex<Arc<ResponseBody>>,
 }
 
-impl Far {
+impl RemoteValue {
     fn known(&self) -> Arc<ResponseBody> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -420,7 +420,7 @@ impl Far {
     }
 }
 
-impl ValueReader for Far {
+impl ValueReader for RemoteValue {
     fn size(&self) -> u64 {
         self.size
     }

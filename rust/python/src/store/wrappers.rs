@@ -30,7 +30,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(observe_store, module)?)
 }
 
-fn made(inner: impl engine::Store + 'static) -> Store {
+fn wrap(inner: impl engine::Store + 'static) -> Store {
     Store { inner: Arc::new(inner) }
 }
 
@@ -38,7 +38,7 @@ fn made(inner: impl engine::Store + 'static) -> Store {
 #[pyfunction]
 fn prefix_store(store: &Bound<'_, Store>, prefix: &str) -> PyResult<Store> {
     let made_here = engine::PrefixStore::new(store.get().engine(), prefix);
-    made_here.map(made).map_err(|error| to_py(store.py(), error))
+    made_here.map(wrap).map_err(|error| to_py(store.py(), error))
 }
 
 /// A wrapper that opens each announced value once and reads each of its bytes once.
@@ -79,7 +79,7 @@ impl CoalescingStore {
 /// A wrapper that rejects every change.
 #[pyfunction]
 fn guard_store(store: &Bound<'_, Store>) -> Store {
-    made(engine::ReadOnlyStore::new(store.get().engine()))
+    wrap(engine::ReadOnlyStore::new(store.get().engine()))
 }
 
 /// A duration in seconds; infinity becomes the longest duration.
@@ -110,14 +110,14 @@ fn delay_store(
         bytes_per_second: bytes_per_s,
         concurrency,
     };
-    Ok(made(engine::InstrumentedStore::observed_by(store.get().engine(), latency)))
+    Ok(wrap(engine::InstrumentedStore::observed_by(store.get().engine(), latency)))
 }
 
 /// `store`, calling ``watch(call, key, bytes, seconds, error)`` after each call.
 #[pyfunction]
 fn observe_store(store: &Bound<'_, Store>, watch: Py<PyAny>) -> Store {
     let watch = PyWatch { watch: GilValue::new(watch) };
-    made(engine::InstrumentedStore::observed_by(store.get().engine(), watch))
+    wrap(engine::InstrumentedStore::observed_by(store.get().engine(), watch))
 }
 
 /// Reports requests to a Python function.
@@ -197,7 +197,7 @@ impl CachePool {
                 _ => engine::Freshness::Now,
             },
         };
-        made(self.0.store(store.get().engine(), space, fresh))
+        wrap(self.0.store(store.get().engine(), space, fresh))
     }
 
     /// Forget everything.
@@ -248,7 +248,7 @@ impl Limits {
 
     /// A wrapper that keeps to the limits.
     fn store(&self, store: &Bound<'_, Store>) -> Store {
-        made(self.0.wrap(store.get().engine()))
+        wrap(self.0.wrap(store.get().engine()))
     }
 }
 
@@ -288,11 +288,15 @@ fn retry_store(
         error.foreign = told.foreign;
         (error, passes)
     };
-    Ok(made(engine::RetryingStore::new(store.get().engine(), retries, judged)))
+    Ok(wrap(engine::RetryingStore::new(store.get().engine(), retries, judged)))
 }
 
 /// The value that a Python function computes for a key at commit.
-fn remade(redo: &Py<PyAny>, key: &str, current: Option<&[u8]>) -> tessarr_engine::Result<Option<NewValue>> {
+fn recompute_value(
+    redo: &Py<PyAny>,
+    key: &str,
+    current: Option<&[u8]>,
+) -> tessarr_engine::Result<Option<NewValue>> {
     let made = crate::runtime::atexit::attached(|py| {
         let current = current.map(|bytes| PyBytes::new(py, bytes));
         let made = redo.bind(py).call1((key, current.clone()))?;
@@ -442,7 +446,7 @@ impl StagedStore {
         redo: Option<Py<PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let redone = |key: &str, current: Option<&[u8]>| match &redo {
-            Some(redo) => remade(redo, key, current),
+            Some(redo) => recompute_value(redo, key, current),
             None => Ok(None),
         };
         let outcome = py.detach(|| tessarr_engine::pool::guarded(|| self.staged.commit(atomic, &redone)));
