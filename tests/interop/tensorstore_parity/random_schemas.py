@@ -18,7 +18,17 @@ from tessarr.tensorstore.drivers.zarr.array_properties import properties_of
 from tessarr.tensorstore.schema.element_type import WHOLE
 from tessarr.tensorstore.schema.schema import Schema
 
-__all__ = ["JSON", "Cases", "agree", "both", "compare", "created", "made", "outcome", "theirs"]
+__all__ = [
+    "JSON",
+    "Cases",
+    "agree",
+    "both",
+    "compare",
+    "created",
+    "new_metadata",
+    "outcome",
+    "theirs",
+]
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 
@@ -328,7 +338,7 @@ def _canonical_codec(codec: JSON) -> JSON:
     return {"name": codec["name"], **({"configuration": configuration} if configuration else {})}
 
 
-def made(driver: str, metadata: JSON, schema: JSON) -> Any:
+def new_metadata(driver: str, metadata: JSON, schema: JSON) -> Any:
     meta = resolve_metadata.new_metadata(driver, metadata, Schema(schema))
     document = v3.to_json(meta) if driver == "zarr3" else v2.to_json(meta)
     if driver == "zarr":

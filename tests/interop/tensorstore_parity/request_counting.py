@@ -86,7 +86,7 @@ class Side:
         time.sleep(0.03)
         return made
 
-    def asked(self) -> dict[str, int]:
+    def count_requests(self) -> dict[str, int]:
         """Return opens, reads and writes so far.
 
         A change opens the value first if needed. Reads of parts in place are not counted:
@@ -111,9 +111,9 @@ class Side:
 
     @contextmanager
     def counting(self) -> Generator[None]:
-        before = self.asked()
+        before = self.count_requests()
         yield
-        after = self.asked()
+        after = self.count_requests()
         self.counts = {name: after[name] - before[name] for name in after}
 
 
@@ -153,7 +153,7 @@ class Scenarios:
     def __init__(self) -> None:
         self.all: dict[str, tuple[Callable[[Side], None], tuple[int, int, int]]] = {}
 
-    def asks(self, opens: int, reads: int, writes: int) -> Callable[[Any], Any]:
+    def expects(self, opens: int, reads: int, writes: int) -> Callable[[Any], Any]:
         def add(scenario: Callable[[Side], None]) -> Callable[[Side], None]:
             self.all[scenario.__name__] = scenario, (opens, reads, writes)
             return scenario

@@ -52,7 +52,7 @@ def _changed(spec: Any, **changes: Any) -> Any:
     return spec
 
 
-def _told(ts: Any, text: str, given: Any, of: str = "{}") -> Any:
+def _describe(ts: Any, text: str, given: Any, of: str = "{}") -> Any:
     names = {"ts": ts, "spec": ts.Spec(given), "changed": _changed}
     found = eval(text, names)
     again = pickle.loads(pickle.dumps(found))
@@ -64,17 +64,17 @@ def _told(ts: Any, text: str, given: Any, of: str = "{}") -> Any:
 @pytest.mark.parametrize("text", LAYERS)
 @pytest.mark.parametrize("given", SPECS)
 def test_specs_of_layers(given: str, text: str) -> None:
-    assert _told(ours, text, SPECS[given]) == _told(theirs, text, SPECS[given])
+    assert _describe(ours, text, SPECS[given]) == _describe(theirs, text, SPECS[given])
 
 
 @pytest.mark.parametrize("text", OF_STORES)
 @pytest.mark.parametrize("given", sorted(KNOWN))
 def test_specs_of_pickled_stores(given: str, text: str) -> None:
     """Layers are opened when they are needed: until then, stores have specs in them."""
-    found = _told(ours, text, SPECS[given], "{}.spec()")
-    assert found == _told(theirs, text, SPECS[given], "{}.spec()")
+    found = _describe(ours, text, SPECS[given], "{}.spec()")
+    assert found == _describe(theirs, text, SPECS[given], "{}.spec()")
     spec = text + ".spec()"
-    assert _told(ours, spec, SPECS[given]) == _told(theirs, spec, SPECS[given])
+    assert _describe(ours, spec, SPECS[given]) == _describe(theirs, spec, SPECS[given])
 
 
 def test_what_only_pickles_say_of_a_cast_is_no_json() -> None:

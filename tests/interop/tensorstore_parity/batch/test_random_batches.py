@@ -107,7 +107,7 @@ class Program:
         known = draw.choice(["", "", "", known])
         return f"{name!r}, byte_range={span}{known}"
 
-    def begun(self) -> str:
+    def draw_start(self) -> str:
         """Draw what begins something in a batch."""
         kinds = ["read", "read", "read", "key", "key", "resolve", "open", "auto", "json", "inside"]
         match self.draw.choice(kinds):
@@ -154,7 +154,7 @@ class Program:
         # shards of which parts are written in one are put together of several reads.
         cached = self.limit or self.spec["recheck_cached_metadata"] not in {False, "open"}
         self.reads_keys = not (writes or cached)
-        lines = [f"f{number} = {self.begun()}" for number in range(many)]
+        lines = [f"f{number} = {self.draw_start()}" for number in range(many)]
         yield "; ".join(f"f{number} = None" for number in range(many))
         yield "begin()"
         if writes:
@@ -184,7 +184,7 @@ class Program:
         order = draw.sample(range(many), many)
         yield from (f"seen(f{number})" for number in order)
         if draw.random() < 0.2:
-            yield f"seen({self.begun()})"  # it may be too late for that batch
+            yield f"seen({self.draw_start()})"  # it may be too late for that batch
         yield "transaction.abort()"
         if draw.random() < 0.3 and self.writes:
             yield self.change()

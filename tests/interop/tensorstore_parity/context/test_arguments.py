@@ -186,7 +186,7 @@ MODES: list[dict[str, bool]] = [
 def test_spec_of_stack_has_common_members_of_layers(
     first: dict[str, bool], second: dict[str, bool], units: list[str | None]
 ) -> None:
-    def told(ts: Any) -> Any:
+    def describe(ts: Any) -> Any:
         schema = {"dtype": "int8", "domain": {"shape": [5]}}
         layers = [
             {**SPEC, **mode, "schema": {**schema, "dimension_units": [unit]}}
@@ -195,7 +195,7 @@ def test_spec_of_stack_has_common_members_of_layers(
         spec = ts.Spec({"driver": "stack", "layers": layers})
         return repr(spec.open_mode), list(map(str, spec.dimension_units))
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)
 
 
 @both
@@ -311,7 +311,7 @@ def test_spec_has_bounds_set_by_other_handle_of_context(ts: Any, driver: str, la
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 def test_spec_of_recreated_array_raises(driver: str) -> None:
-    def told(ts: Any) -> Any:
+    def describe(ts: Any) -> Any:
         context, spec = ts.Context(), {"driver": driver, "kvstore": "memory://"}
         old = ts.open(spec, context=context, create=True, dtype=ts.int8, shape=[4]).result()
         options: Any = {"create": True, "delete_existing": True, "dtype": ts.int16}
@@ -319,4 +319,4 @@ def test_spec_of_recreated_array_raises(driver: str) -> None:
         assert (old.shape, repr(old)) == ((4,), "TensorStore(...)")
         return outcome(old.spec), outcome(old[1:].spec), outcome(lambda: old.url)
 
-    assert told(ours) == told(theirs) == (ValueError,) * 3
+    assert describe(ours) == describe(theirs) == (ValueError,) * 3

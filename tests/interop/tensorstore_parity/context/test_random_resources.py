@@ -87,7 +87,7 @@ def test_bound_specs(first: int) -> None:
         draw = Specs(seed)
         given, context = draw.spec(2), draw.context()
 
-        def told(ts: Any, given: JSON = given, context: JSON = context) -> list[Any]:
+        def describe(ts: Any, given: JSON = given, context: JSON = context) -> list[Any]:
             def bound() -> Any:
                 spec = ts.Spec(given)
                 spec.update(context=ts.Context(context))
@@ -107,4 +107,4 @@ def test_bound_specs(first: int) -> None:
                 for whole in (False, True)
             ]
 
-        assert told(ours) == told(theirs), (seed, given, context)
+        assert describe(ours) == describe(theirs), (seed, given, context)

@@ -104,7 +104,7 @@ def test_resources_are_described_equally(
     cases += [({**place, "context": {resource: value}}, context) for context in contexts]
     for given, context in cases:
 
-        def told(ts: Any, given: Any = given, context: Any = context) -> Any:
+        def describe(ts: Any, given: Any = given, context: Any = context) -> Any:
             of_array = {"driver": "zarr3", "kvstore": given}
             return [
                 *_changed(ts, ts.KvStore.Spec(given), None),
@@ -113,7 +113,7 @@ def test_resources_are_described_equally(
                 *_changed(ts, ts.Spec(of_array), context),
             ]
 
-        assert told(ours) == told(theirs), (given, context)
+        assert describe(ours) == describe(theirs), (given, context)
     given, context = cases[-1]
     assert _opened(ours, given, context) == _opened(theirs, given, context)
 

@@ -48,7 +48,7 @@ def _array(ts: Any, spec: Any, context: Any) -> Any:
     ).result()
 
 
-def _told(ts: Any, spec: Any) -> list[object]:
+def _describe(ts: Any, spec: Any) -> list[object]:
     """Return what is told of an open store, and where it has its keys; or the error's class."""
     context = ts.Context()
     try:
@@ -82,7 +82,7 @@ def test_layers_over_whole_store_list_their_own_keys(number: int) -> None:
     layers = [{"base": "memory://whole/"}]
     layers += [_layer(dice, which) for which in range(dice.randrange(1, 5))]
     spec = {"driver": "kvstack", "layers": layers}
-    assert _told(ours, spec) == _told(theirs, spec)
+    assert _describe(ours, spec) == _describe(theirs, spec)
 
 
 @pytest.mark.parametrize("over", ["zip", "kvstack"])
@@ -95,16 +95,16 @@ def test_layers_below_others_are_listed(over: str) -> None:
         else {"driver": over, "layers": [{"base": stack}]}
     )
 
-    def told(ts: Any) -> object:
+    def describe(ts: Any) -> object:
         return ts.KvStore.open(spec).result().spec().to_json()
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)
 
 
 def test_what_others_make_of_a_zip_file_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
 
-    def told(ts: Any) -> list[Any]:
+    def describe(ts: Any) -> list[Any]:
         store = ts.KvStore.open(f"file://{path}|zip:").result()
         found = [store.list().result()]
         for mode, name in (("w", "a"), ("a", "b"), ("w", "a"), ("w", "c")):
@@ -114,7 +114,7 @@ def test_what_others_make_of_a_zip_file_is_seen(tmp_path: Path) -> None:
         path.unlink()
         return [*found, store.list().result(), store.read("c").result().state]
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)
 
 
 def test_keys_of_a_zip_file_are_removed_without_an_end() -> None:

@@ -48,7 +48,7 @@ class Place:
         spec = {"driver": "zarr3", "kvstore": self.place, **members}
         return self.ts.open(spec, context=self.context, batch=batch)
 
-    def asked(self, begin: Callable[[Any], list[Any]]) -> tuple[int, int]:
+    def count_requests(self, begin: Callable[[Any], list[Any]]) -> tuple[int, int]:
         """Return how often was asked for what begins in a batch, and how often read."""
         if self.proxy is not None:
             self.proxy.reset_counts()
@@ -180,7 +180,7 @@ def test_value_of_several_reads_is_requested_once(
     for word in ("mine", "other"):
         at = proxy if where == "http" else None
         place = Place(tmp_path / word, at, stored, real=word == "other")
-        counts.append(place.asked(scenario(place)))
+        counts.append(place.count_requests(scenario(place)))
     mine, real = counts
     assert all(map(operator.le, mine, real)), (mine, real)
     assert mine[0] == ASKS[scenario]

@@ -13,7 +13,7 @@ from interop.tensorstore_parity.request_counting import Scenarios, Side, codecs_
 SCENARIOS = Scenarios()
 
 
-@SCENARIOS.asks(1, 1, 0)
+@SCENARIOS.expects(1, 1, 0)
 def opening(side: Side) -> None:
     side.create("a/")
     side.context = side.ts.Context()
@@ -21,7 +21,7 @@ def opening(side: Side) -> None:
         side.open("a/")
 
 
-@SCENARIOS.asks(1, 0, 0)
+@SCENARIOS.expects(1, 0, 0)
 def opening_again(side: Side) -> None:
     side.create("a/")
     side.open("a/", pool="cache_pool#big")
@@ -29,7 +29,7 @@ def opening_again(side: Side) -> None:
         side.open("a/", pool="cache_pool#big")
 
 
-@SCENARIOS.asks(1, 2, 0)
+@SCENARIOS.expects(1, 2, 0)
 def one_part(side: Side) -> None:
     side.create("a/")
     found = side.open("a/")
@@ -37,7 +37,7 @@ def one_part(side: Side) -> None:
         found[3, 3].read().result()
 
 
-@SCENARIOS.asks(1, 1, 0)
+@SCENARIOS.expects(1, 1, 0)
 def one_part_again(side: Side) -> None:
     side.create("a/")
     found = side.open("a/")
@@ -46,8 +46,8 @@ def one_part_again(side: Side) -> None:
         found[3, 3].read().result()
 
 
-@SCENARIOS.asks(0, 0, 0)
-def one_part_kept(side: Side) -> None:
+@SCENARIOS.expects(0, 0, 0)
+def one_part_cached(side: Side) -> None:
     side.create("a/")
     found = side.open("a/", pool="cache_pool#big", recheck_cached_data="open")
     found[3, 3].read().result()
@@ -56,8 +56,8 @@ def one_part_kept(side: Side) -> None:
         found[5, 5].read().result()
 
 
-@SCENARIOS.asks(1, 1, 0)
-def another_part_kept(side: Side) -> None:
+@SCENARIOS.expects(1, 1, 0)
+def another_part_cached(side: Side) -> None:
     side.create("a/")
     found = side.open("a/", pool="cache_pool#big", recheck_cached_data="open")
     found[3, 3].read().result()
@@ -65,7 +65,7 @@ def another_part_kept(side: Side) -> None:
         found[13, 13].read().result()
 
 
-@SCENARIOS.asks(1, 0, 0)
+@SCENARIOS.expects(1, 0, 0)
 def one_part_checked(side: Side) -> None:
     side.create("a/")
     found = side.open("a/", pool="cache_pool#big")
@@ -74,7 +74,7 @@ def one_part_checked(side: Side) -> None:
         found[3, 3].read().result()
 
 
-@SCENARIOS.asks(1, 1, 0)
+@SCENARIOS.expects(1, 1, 0)
 def whole_shard(side: Side) -> None:
     side.create("a/")
     found = side.open("a/")
@@ -82,7 +82,7 @@ def whole_shard(side: Side) -> None:
         found[:32, :32].read().result()
 
 
-@SCENARIOS.asks(1, 1, 0)
+@SCENARIOS.expects(1, 1, 0)
 def parts_of_a_whole_shard(side: Side) -> None:
     side.create("a/")
     found = side.open("a/")
@@ -90,7 +90,7 @@ def parts_of_a_whole_shard(side: Side) -> None:
         found[1:31, 2:30].read().result()
 
 
-@SCENARIOS.asks(4, 4, 0)
+@SCENARIOS.expects(4, 4, 0)
 def everything(side: Side) -> None:
     side.create("a/")
     found = side.open("a/")
@@ -98,7 +98,7 @@ def everything(side: Side) -> None:
         found.read().result()
 
 
-@SCENARIOS.asks(1, 1, 0)
+@SCENARIOS.expects(1, 1, 0)
 def a_chunk(side: Side) -> None:
     side.create("b/", sharded=False)
     found = side.open("b/")
@@ -106,8 +106,8 @@ def a_chunk(side: Side) -> None:
         found[3, 3].read().result()
 
 
-@SCENARIOS.asks(0, 0, 0)
-def a_chunk_kept(side: Side) -> None:
+@SCENARIOS.expects(0, 0, 0)
+def cached_chunk(side: Side) -> None:
     side.create("b/", sharded=False)
     found = side.open("b/", pool="cache_pool#big", recheck_cached_data=False)
     found[3, 3].read().result()
@@ -115,7 +115,7 @@ def a_chunk_kept(side: Side) -> None:
         found[4, 4].read().result()
 
 
-@SCENARIOS.asks(1, 0, 0)
+@SCENARIOS.expects(1, 0, 0)
 def what_is_missing(side: Side) -> None:
     made = side.create("b/", sharded=False)
     made[:32, :32].write(0).result()
@@ -123,35 +123,35 @@ def what_is_missing(side: Side) -> None:
         made[3, 3].read().result()
 
 
-@SCENARIOS.asks(1, 0, 1)
+@SCENARIOS.expects(1, 0, 1)
 def part_of_a_chunk_written(side: Side) -> None:
     made = side.create("b/", sharded=False)
     with side.counting():
         made[3, 3].write(1).result()
 
 
-@SCENARIOS.asks(0, 0, 1)
+@SCENARIOS.expects(0, 0, 1)
 def chunk_written(side: Side) -> None:
     made = side.create("b/", sharded=False)
     with side.counting():
         made[:32, :32].write(1).result()
 
 
-@SCENARIOS.asks(1, 0, 1)
+@SCENARIOS.expects(1, 0, 1)
 def part_of_a_shard_written(side: Side) -> None:
     made = side.create("a/")
     with side.counting():
         made[:8, :8].write(1).result()
 
 
-@SCENARIOS.asks(0, 0, 1)
+@SCENARIOS.expects(0, 0, 1)
 def shard_written(side: Side) -> None:
     made = side.create("a/")
     with side.counting():
         made[:32, :32].write(1).result()
 
 
-@SCENARIOS.asks(2, 1, 0)
+@SCENARIOS.expects(2, 1, 0)
 def metadata_checked(side: Side) -> None:
     side.create("b/", sharded=False)
     found = side.open("b/", recheck_cached_metadata=True, recheck_cached_data=True)
@@ -160,7 +160,7 @@ def metadata_checked(side: Side) -> None:
         found[3, 3].read().result()
 
 
-@SCENARIOS.asks(1, 2, 0)
+@SCENARIOS.expects(1, 2, 0)
 def batch_of_one_shard(side: Side) -> None:
     side.create("a/")
     found = side.open("a/")
@@ -171,7 +171,7 @@ def batch_of_one_shard(side: Side) -> None:
             future.result()
 
 
-@SCENARIOS.asks(2, 4, 0)
+@SCENARIOS.expects(2, 4, 0)
 def batch_over_shards(side: Side) -> None:
     side.create("a/")
     found = side.open("a/")
@@ -182,7 +182,7 @@ def batch_over_shards(side: Side) -> None:
             future.result()
 
 
-@SCENARIOS.asks(2, 2, 0)
+@SCENARIOS.expects(2, 2, 0)
 def batch_over_chunks(side: Side) -> None:
     side.create("b/", sharded=False)
     found = side.open("b/")
@@ -193,7 +193,7 @@ def batch_over_chunks(side: Side) -> None:
             future.result()
 
 
-@SCENARIOS.asks(1, 2, 0)
+@SCENARIOS.expects(1, 2, 0)
 def batch_of_neighbours(side: Side) -> None:
     side.create("a/")
     found = side.open("a/")
@@ -205,7 +205,7 @@ def batch_of_neighbours(side: Side) -> None:
             future.result()
 
 
-@SCENARIOS.asks(1, 1, 0)
+@SCENARIOS.expects(1, 1, 0)
 def batch_over_a_whole_shard(side: Side) -> None:
     side.create("a/")
     found = side.open("a/")
@@ -216,7 +216,7 @@ def batch_over_a_whole_shard(side: Side) -> None:
             future.result()
 
 
-@SCENARIOS.asks(3, 2, 0)
+@SCENARIOS.expects(3, 2, 0)
 def batch_that_checks_metadata(side: Side) -> None:
     side.create("b/", sharded=False)
     found = side.open("b/", recheck_cached_metadata=True)
@@ -227,7 +227,7 @@ def batch_that_checks_metadata(side: Side) -> None:
             future.result()
 
 
-@SCENARIOS.asks(2, 2, 0)
+@SCENARIOS.expects(2, 2, 0)
 def layers_whose_metadata_are_not_checked(side: Side) -> None:
     side.create("b/", sharded=False)
     found = side.open("b/", recheck_cached_metadata=True)
@@ -236,7 +236,7 @@ def layers_whose_metadata_are_not_checked(side: Side) -> None:
         layers[:, 3, 3].read().result()
 
 
-@SCENARIOS.asks(1, 1, 0)
+@SCENARIOS.expects(1, 1, 0)
 def old_opened(side: Side) -> None:
     side.create_old("c/")
     side.context = side.ts.Context()
@@ -244,15 +244,15 @@ def old_opened(side: Side) -> None:
         side.open("c/", driver="zarr")
 
 
-@SCENARIOS.asks(1, 1, 0)
+@SCENARIOS.expects(1, 1, 0)
 def old_chunk(side: Side) -> None:
     found = side.create_old("c/")
     with side.counting():
         found[3, 3].read().result()
 
 
-@SCENARIOS.asks(0, 0, 0)
-def old_chunk_kept(side: Side) -> None:
+@SCENARIOS.expects(0, 0, 0)
+def cached_old_chunk(side: Side) -> None:
     side.create_old("c/")
     found = side.open("c/", driver="zarr", pool="cache_pool#big", recheck_cached_data=False)
     found[3, 3].read().result()
@@ -260,21 +260,21 @@ def old_chunk_kept(side: Side) -> None:
         found[4, 4].read().result()
 
 
-@SCENARIOS.asks(1, 0, 1)
+@SCENARIOS.expects(1, 0, 1)
 def old_part_written(side: Side) -> None:
     found = side.create_old("c/")
     with side.counting():
         found[3, 3].write(1).result()
 
 
-@SCENARIOS.asks(1, 0, 1)
+@SCENARIOS.expects(1, 0, 1)
 def record_field_written(side: Side) -> None:
     made = side.create_records("r/")
     with side.counting():
         made[:32, :32].write(4).result()
 
 
-@SCENARIOS.asks(1, 0, 0)
+@SCENARIOS.expects(1, 0, 0)
 def opening_beside(side: Side) -> None:
     side.create("a/")
     side.context = side.ts.Context({})
@@ -284,7 +284,7 @@ def opening_beside(side: Side) -> None:
     assert kept.shape == (64, 64)
 
 
-@SCENARIOS.asks(1, 0, 0)
+@SCENARIOS.expects(1, 0, 0)
 def written_and_compared(side: Side) -> None:
     side.create("b/", sharded=False)
     found = side.open("b/", pool="cache_pool#big")
@@ -293,7 +293,7 @@ def written_and_compared(side: Side) -> None:
         assert found[3, 3].read().result() == 5
 
 
-@SCENARIOS.asks(1, 0, 0)
+@SCENARIOS.expects(1, 0, 0)
 def part_of_a_shard_written_and_compared(side: Side) -> None:
     side.create("a/")
     found = side.open("a/", pool="cache_pool#big")
@@ -302,7 +302,7 @@ def part_of_a_shard_written_and_compared(side: Side) -> None:
         assert (found[:8, :8].read().result() == 5).all()
 
 
-@SCENARIOS.asks(4, 0, 2)
+@SCENARIOS.expects(4, 0, 2)
 def fill_written_where_nothing_is(side: Side) -> None:
     made = side.create("a/")
     made[32:, :].write(0).result()
@@ -310,7 +310,7 @@ def fill_written_where_nothing_is(side: Side) -> None:
         made[30:40, 30:40].write(0).result()
 
 
-@SCENARIOS.asks(1, 0, 1)
+@SCENARIOS.expects(1, 0, 1)
 def written_after_nothing_changed(side: Side) -> None:
     made = side.create("a/")
     made[32:, :].write(0).result()
@@ -321,7 +321,7 @@ def written_after_nothing_changed(side: Side) -> None:
         found[32:, 0].write(6).result()
 
 
-@SCENARIOS.asks(0, 0, 1)
+@SCENARIOS.expects(0, 0, 1)
 def large_shard_written_again(side: Side) -> None:
     grid = {"name": "regular", "configuration": {"chunk_shape": [1024, 1024]}}
     members = {"metadata": {"chunk_grid": grid, "codecs": codecs_of("shards", (256, 256))}}
@@ -335,7 +335,7 @@ def large_shard_written_again(side: Side) -> None:
         found[512:, :32].write(7).result()
 
 
-@SCENARIOS.asks(2, 1, 0)
+@SCENARIOS.expects(2, 1, 0)
 def old_metadata_checked(side: Side) -> None:
     side.create_old("c/")
     found = side.open("c/", driver="zarr", recheck_cached_metadata=True)
@@ -349,14 +349,14 @@ def _statistics(store: Any) -> None:
     assert (found.not_stored, found.fully_stored) == (False, True)
 
 
-@SCENARIOS.asks(1, 0, 0)
+@SCENARIOS.expects(1, 0, 0)
 def statistics_of_a_chunk(side: Side) -> None:
     found = side.create("b/", sharded=False)
     with side.counting():
         _statistics(found[3, 3])
 
 
-@SCENARIOS.asks(0, 0, 0)
+@SCENARIOS.expects(0, 0, 0)
 def statistics_of_chunks(side: Side) -> None:
     found = side.create("b/", sharded=False)
     with side.counting():  # what is listed is not opened
@@ -364,7 +364,7 @@ def statistics_of_chunks(side: Side) -> None:
         _statistics(found)
 
 
-@SCENARIOS.asks(1, 1, 0)
+@SCENARIOS.expects(1, 1, 0)
 def statistics_of_a_part_of_a_shard(side: Side) -> None:
     side.create("a/")
     found = side.open("a/")
@@ -372,7 +372,7 @@ def statistics_of_a_part_of_a_shard(side: Side) -> None:
         _statistics(found[3:20, 3])
 
 
-@SCENARIOS.asks(4, 4, 0)
+@SCENARIOS.expects(4, 4, 0)
 def statistics_of_shards(side: Side) -> None:
     side.create("a/")
     found = side.open("a/")
@@ -380,7 +380,7 @@ def statistics_of_shards(side: Side) -> None:
         _statistics(found)
 
 
-@SCENARIOS.asks(2, 1, 0)
+@SCENARIOS.expects(2, 1, 0)
 def metadata_looked_at_where_a_cache_is_small(side: Side) -> None:
     """Chunks do not take their room."""
     side.create("b/", sharded=False)

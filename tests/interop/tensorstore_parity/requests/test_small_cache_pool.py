@@ -36,7 +36,7 @@ def _open(ts: Any, proxy: servers.Proxy, limit: int, recheck: Any = False, **con
     return ts.open(spec, context=ts.Context(pool | context)).result()
 
 
-def _asked(array: Any, proxy: servers.Proxy, parts: Any, values: Any) -> list[int]:
+def _count_requests(array: Any, proxy: servers.Proxy, parts: Any, values: Any) -> list[int]:
     """Return how often each of some reads has asked."""
     counts = []
     for part in parts:
@@ -56,7 +56,7 @@ def test_what_is_there_is_used_before_others_push_it_out(stored: str, tmp_path: 
     with servers.file_server(tmp_path) as proxy:
         for ts in SIDES:
             array = _open(ts, proxy, 500_000, **one_at_a_time)
-            asked.append(_asked(array, proxy, (np.s_[3 << 16 :], np.s_[:]), values))
+            asked.append(_count_requests(array, proxy, (np.s_[3 << 16 :], np.s_[:]), values))
     assert asked[0] == [3, 3]
     assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
 
@@ -92,7 +92,8 @@ def test_a_shard_that_was_read_whole_is_recognised(stored: str, tmp_path: Path) 
     with servers.file_server(tmp_path) as proxy:
         for ts in (SIDES[0], *[SIDES[1]] * 5):
             array = _open(ts, proxy, 1_000_000)
-            asked.append(_asked(array, proxy, (np.s_[:], np.s_[0, 0], np.s_[9, 5]), values))
+            parts = (np.s_[:], np.s_[0, 0], np.s_[9, 5])
+            asked.append(_count_requests(array, proxy, parts, values))
     assert asked[0] == [1, 1, 1]
     assert sum(asked[0]) <= max(map(sum, asked[1:])), asked
 
@@ -106,7 +107,7 @@ def test_what_is_in_a_shard_stays_known_when_its_parts_go(tmp_path: Path) -> Non
         for ts in SIDES:
             array = _open(ts, proxy, 100_000)
             parts = (np.s_[0, 0], np.s_[1, 0], np.s_[0, 0], np.s_[1, 1 << 15], np.s_[0, 1 << 15])
-            asked.append(_asked(array, proxy, parts, values))
+            asked.append(_count_requests(array, proxy, parts, values))
     assert asked[0] == [2, 2, 1, 1, 1]
     assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
 
@@ -132,7 +133,7 @@ def test_small_shard_without_generation_is_read_whole(
     with servers.file_server(tmp_path, Silent) as proxy:
         for ts in SIDES:
             array = _open(ts, proxy, 10**8, recheck)
-            asked.append(_asked(array, proxy, PARTS, values))
+            asked.append(_count_requests(array, proxy, PARTS, values))
     assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
 
 
@@ -161,7 +162,7 @@ def test_a_limit_of_what_is_decoded_at_a_time_keeps_what_was_decoded(tmp_path: P
         for ts in SIDES:
             array = _open(ts, proxy, 10**8, data_copy_concurrency={"limit": 1})
             parts = (np.s_[3, 5], np.s_[3, 6], np.s_[:8], np.s_[9, 1:3], np.s_[15, 4])
-            asked.append(_asked(array, proxy, parts, values))
+            asked.append(_count_requests(array, proxy, parts, values))
     assert asked[0] == [2, 0, 0, 1, 0]
     assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
 

@@ -12,7 +12,7 @@ from interop.tensorstore_parity.request_counting import VALUES, Scenarios, Side
 SCENARIOS = Scenarios()
 
 
-@SCENARIOS.asks(0, 0, 1)
+@SCENARIOS.expects(0, 0, 1)
 def transaction_over_a_shard(side: Side) -> None:
     made = side.create("a/")
     with side.counting(), side.ts.Transaction() as transaction:
@@ -21,7 +21,7 @@ def transaction_over_a_shard(side: Side) -> None:
             inside[at : at + 4, :32].write(at + 1).result()
 
 
-@SCENARIOS.asks(1, 0, 1)
+@SCENARIOS.expects(1, 0, 1)
 def transaction_over_parts(side: Side) -> None:
     made = side.create("a/")
     with side.counting(), side.ts.Transaction() as transaction:
@@ -30,7 +30,7 @@ def transaction_over_parts(side: Side) -> None:
             inside[at, at].write(1).result()
 
 
-@SCENARIOS.asks(0, 0, 0)
+@SCENARIOS.expects(0, 0, 0)
 def read_in_a_transaction(side: Side) -> None:
     side.create("b/", sharded=False)
     found = side.open("b/", pool="cache_pool#big", recheck_cached_data=False)
@@ -39,7 +39,7 @@ def read_in_a_transaction(side: Side) -> None:
         found.with_transaction(transaction)[3:5, 3:5].read().result()
 
 
-@SCENARIOS.asks(0, 0, 4)
+@SCENARIOS.expects(0, 0, 4)
 def old_transaction(side: Side) -> None:
     found = side.create_old("c/")
     with side.counting(), side.ts.Transaction() as transaction:
@@ -48,7 +48,7 @@ def old_transaction(side: Side) -> None:
             inside[at : at + 8].write(at).result()
 
 
-@SCENARIOS.asks(1, 0, 0)
+@SCENARIOS.expects(1, 0, 0)
 def opened_after_a_transaction(side: Side) -> None:
     side.create("e/", sharded=False)
     time.sleep(0.03)
@@ -59,7 +59,7 @@ def opened_after_a_transaction(side: Side) -> None:
         side.open("e/", recheck_cached_metadata=False, transaction=transaction)
 
 
-@SCENARIOS.asks(1, 0, 0)
+@SCENARIOS.expects(1, 0, 0)
 def opened_after_several_transactions(side: Side) -> None:
     side.create("e/", sharded=False)
     time.sleep(0.03)
@@ -72,7 +72,7 @@ def opened_after_several_transactions(side: Side) -> None:
         side.open("e/", **how, transaction=transaction)
 
 
-@SCENARIOS.asks(1, 0, 3)
+@SCENARIOS.expects(1, 0, 3)
 def created_in_a_transaction(side: Side) -> None:
     with side.counting(), side.ts.Transaction() as transaction:
         made = side.open(
@@ -86,7 +86,7 @@ def created_in_a_transaction(side: Side) -> None:
         made.write(5).result()
 
 
-@SCENARIOS.asks(0, 0, 0)
+@SCENARIOS.expects(0, 0, 0)
 def read_back_in_a_transaction(side: Side) -> None:
     made = side.create("a/")
     with side.counting():
@@ -97,7 +97,7 @@ def read_back_in_a_transaction(side: Side) -> None:
         transaction.abort()
 
 
-@SCENARIOS.asks(1, 1, 1)
+@SCENARIOS.expects(1, 1, 1)
 def read_and_partly_written_in_a_transaction(side: Side) -> None:
     made = side.create("b/", sharded=False)
     with side.counting(), side.ts.Transaction() as transaction:
@@ -107,7 +107,7 @@ def read_and_partly_written_in_a_transaction(side: Side) -> None:
         inside[5, 5].write(3).result()
 
 
-@SCENARIOS.asks(1, 2, 0)
+@SCENARIOS.expects(1, 2, 0)
 def read_again_in_a_transaction(side: Side) -> None:
     """Without a cache."""
     side.create("a/")
@@ -118,7 +118,7 @@ def read_again_in_a_transaction(side: Side) -> None:
             inside[3, 3].read().result()
 
 
-@SCENARIOS.asks(3, 1, 0)
+@SCENARIOS.expects(3, 1, 0)
 def read_and_compared_in_a_transaction(side: Side) -> None:
     found = side.create("b/", sharded=False)
     with side.counting(), side.ts.Transaction() as transaction:
@@ -127,7 +127,7 @@ def read_and_compared_in_a_transaction(side: Side) -> None:
             inside[3, 3].read().result()
 
 
-@SCENARIOS.asks(0, 0, 1)
+@SCENARIOS.expects(0, 0, 1)
 def read_before_a_transaction_writes(side: Side) -> None:
     """What was read of a chunk is compared when some of it is written."""
     found = side.create("b/", sharded=False)
@@ -139,7 +139,7 @@ def read_before_a_transaction_writes(side: Side) -> None:
         transaction.commit_sync()
 
 
-@SCENARIOS.asks(4, 4, 0)
+@SCENARIOS.expects(4, 4, 0)
 def read_again_where_a_cache_is_small(side: Side) -> None:
     side.create("b/", sharded=False)
     side.context = side.ts.Context({"cache_pool#big": {"total_bytes_limit": 5000}})
@@ -150,7 +150,7 @@ def read_again_where_a_cache_is_small(side: Side) -> None:
             inside.read().result()
 
 
-@SCENARIOS.asks(12, 4, 0)
+@SCENARIOS.expects(12, 4, 0)
 def compared_again_where_a_cache_is_small(side: Side) -> None:
     """What it had to forget is looked at, and not read."""
     side.create("b/", sharded=False)
@@ -162,7 +162,7 @@ def compared_again_where_a_cache_is_small(side: Side) -> None:
             inside.read().result()
 
 
-@SCENARIOS.asks(1, 1, 0)
+@SCENARIOS.expects(1, 1, 0)
 def array_after_a_key_in_a_transaction(side: Side) -> None:
     """The array has a cache, and its chunk is there."""
     side.create("b/", sharded=False)
@@ -174,7 +174,7 @@ def array_after_a_key_in_a_transaction(side: Side) -> None:
         assert found.with_transaction(transaction)[4, 4].read().result() == VALUES[4, 4]
 
 
-@SCENARIOS.asks(2, 1, 0)
+@SCENARIOS.expects(2, 1, 0)
 def key_after_its_chunk_in_a_transaction(side: Side) -> None:
     found = side.create("b/", sharded=False)
     keys = side.ts.KvStore.open(side.kvstore, context=side.context).result()
@@ -183,7 +183,7 @@ def key_after_its_chunk_in_a_transaction(side: Side) -> None:
         keys.with_transaction(transaction).read("b/c/0/0").result()
 
 
-@SCENARIOS.asks(1, 1, 1)
+@SCENARIOS.expects(1, 1, 1)
 def key_of_a_shard_that_was_written_in_part(side: Side) -> None:
     found = side.create("a/")
     keys = side.ts.KvStore.open(side.kvstore, context=side.context).result()
@@ -192,7 +192,7 @@ def key_of_a_shard_that_was_written_in_part(side: Side) -> None:
         keys.with_transaction(transaction).read("a/c/0/0").result()
 
 
-@SCENARIOS.asks(1, 0, 1)
+@SCENARIOS.expects(1, 0, 1)
 def span_outside_of_a_value_in_a_transaction(side: Side) -> None:
     found = side.create("b/", sharded=False)
     keys = side.ts.KvStore.open(side.kvstore, context=side.context).result()
@@ -202,7 +202,7 @@ def span_outside_of_a_value_in_a_transaction(side: Side) -> None:
         assert isinstance(read.exception(), ValueError)
 
 
-@SCENARIOS.asks(1, 2, 0)
+@SCENARIOS.expects(1, 2, 0)
 def subchunks_beside_those_that_were_written(side: Side) -> None:
     """Of a shard, nothing is read of these."""
     found = side.create("a/")
@@ -214,7 +214,7 @@ def subchunks_beside_those_that_were_written(side: Side) -> None:
         transaction.abort()
 
 
-@SCENARIOS.asks(1, 0, 0)
+@SCENARIOS.expects(1, 0, 0)
 def cached_chunk_whose_read_has_to_repeat(side: Side) -> None:
     """It is compared in the end."""
     side.create("b/", sharded=False)
@@ -224,7 +224,7 @@ def cached_chunk_whose_read_has_to_repeat(side: Side) -> None:
         found.with_transaction(transaction)[3, 4].read().result()
 
 
-@SCENARIOS.asks(1, 1, 1)
+@SCENARIOS.expects(1, 1, 1)
 def chunk_written_whose_read_has_to_repeat(side: Side) -> None:
     found = side.create("b/", sharded=False)
     with side.counting(), side.ts.Transaction(repeatable_read=True) as transaction:
@@ -233,7 +233,7 @@ def chunk_written_whose_read_has_to_repeat(side: Side) -> None:
         inside[3, 3].write(5).result()
 
 
-@SCENARIOS.asks(1, 0, 1)
+@SCENARIOS.expects(1, 0, 1)
 def record_field_in_a_transaction(side: Side) -> None:
     made = side.create_records("r/")
     with side.counting(), side.ts.Transaction() as transaction:
@@ -242,7 +242,7 @@ def record_field_in_a_transaction(side: Side) -> None:
             inside[at : at + 4, :32].write(at + 1).result()
 
 
-@SCENARIOS.asks(1, 0, 1)
+@SCENARIOS.expects(1, 0, 1)
 def transaction_checks_metadata(side: Side) -> None:
     side.create("b/", sharded=False)
     found = side.open("b/", pool="cache_pool#big", recheck_cached_metadata=True)
@@ -250,8 +250,8 @@ def transaction_checks_metadata(side: Side) -> None:
         found.with_transaction(transaction)[:32, :32].write(5).result()
 
 
-@SCENARIOS.asks(0, 0, 0)
-def kept_after_a_transaction(side: Side) -> None:
+@SCENARIOS.expects(0, 0, 0)
+def cached_after_transaction(side: Side) -> None:
     side.create("b/", sharded=False)
     found = side.open("b/", pool="cache_pool#big", recheck_cached_data=False)
     found.read().result()
@@ -262,7 +262,7 @@ def kept_after_a_transaction(side: Side) -> None:
         found.read().result()
 
 
-@SCENARIOS.asks(1, 0, 0)
+@SCENARIOS.expects(1, 0, 0)
 def committed_and_compared(side: Side) -> None:
     side.create_old("c/")
     found = side.open("c/", driver="zarr", pool="cache_pool#big")
@@ -272,7 +272,7 @@ def committed_and_compared(side: Side) -> None:
         assert found[3, 3].read().result() == 5
 
 
-@SCENARIOS.asks(2, 0, 1)
+@SCENARIOS.expects(2, 0, 1)
 def opened_in_a_transaction(side: Side) -> None:
     side.create("b/", sharded=False)
     kept = side.open("b/")
@@ -281,7 +281,7 @@ def opened_in_a_transaction(side: Side) -> None:
     assert kept.shape == (64, 64)
 
 
-@SCENARIOS.asks(1, 0, 1)
+@SCENARIOS.expects(1, 0, 1)
 def opened_again_in_a_transaction(side: Side) -> None:
     side.create("b/", sharded=False)
     kept = side.open("b/", recheck_cached_metadata=False)
@@ -291,7 +291,7 @@ def opened_again_in_a_transaction(side: Side) -> None:
     assert kept.shape == (64, 64)
 
 
-@SCENARIOS.asks(1, 0, 1)
+@SCENARIOS.expects(1, 0, 1)
 def grown(side: Side) -> None:
     side.create("x/y/b/", sharded=False)
     found = side.open("x/y/b/")
@@ -299,7 +299,7 @@ def grown(side: Side) -> None:
         found.resize(exclusive_max=[70, 64]).result()
 
 
-@SCENARIOS.asks(0, 0, 1)
+@SCENARIOS.expects(0, 0, 1)
 def grown_again(side: Side) -> None:
     side.create("x/y/b/", sharded=False)
     found = side.open("x/y/b/").resize(exclusive_max=[70, 64]).result()
@@ -307,7 +307,7 @@ def grown_again(side: Side) -> None:
         found.resize(exclusive_max=[80, 64]).result()
 
 
-@SCENARIOS.asks(1, 0, 1)
+@SCENARIOS.expects(1, 0, 1)
 def grown_in_a_transaction(side: Side) -> None:
     side.create("x/y/b/", sharded=False)
     found = side.open("x/y/b/")
@@ -316,7 +316,7 @@ def grown_in_a_transaction(side: Side) -> None:
     assert side.open("x/y/b/").shape == (70, 64)
 
 
-@SCENARIOS.asks(2, 0, 2)  # a chunk at the edge is looked for: the array may be larger by now
+@SCENARIOS.expects(2, 0, 2)  # a chunk at the edge is looked for: the array may be larger by now
 def grown_twice_in_a_transaction(side: Side) -> None:
     side.create("x/y/b/", sharded=False)
     found = side.open("x/y/b/")
@@ -327,7 +327,7 @@ def grown_twice_in_a_transaction(side: Side) -> None:
     assert side.open("x/y/b/")[79:, 31].read().result().tolist() == [1]
 
 
-@SCENARIOS.asks(1, 0, 1)
+@SCENARIOS.expects(1, 0, 1)
 def old_grown_in_a_transaction(side: Side) -> None:
     side.create_old("x/y/c/")
     found = side.open("x/y/c/", driver="zarr")
@@ -336,14 +336,14 @@ def old_grown_in_a_transaction(side: Side) -> None:
     assert side.open("x/y/c/", driver="zarr").shape == (70, 64)
 
 
-@SCENARIOS.asks(1, 0, 1)
+@SCENARIOS.expects(1, 0, 1)
 def grown_when_created(side: Side) -> None:
     made = side.create("x/y/b/", sharded=False)
     with side.counting():
         made.resize(exclusive_max=[70, 64]).result()
 
 
-@SCENARIOS.asks(1, 0, 0)
+@SCENARIOS.expects(1, 0, 0)
 def opened_after_growing(side: Side) -> None:
     side.create("b/", sharded=False)
     found = side.open("b/").resize(exclusive_max=[70, 64]).result()
@@ -353,7 +353,7 @@ def opened_after_growing(side: Side) -> None:
     assert found.shape == (70, 64)
 
 
-@SCENARIOS.asks(1, 0, 0)
+@SCENARIOS.expects(1, 0, 0)
 def opened_after_growing_in_a_transaction(side: Side) -> None:
     side.create("b/", sharded=False)
     found = side.open("b/")
@@ -364,7 +364,7 @@ def opened_after_growing_in_a_transaction(side: Side) -> None:
         assert side.open("b/").shape == (70, 64)
 
 
-@SCENARIOS.asks(1, 0, 251)
+@SCENARIOS.expects(1, 0, 251)
 def many_chunks_removed(side: Side) -> None:
     layout = side.ts.ChunkLayout(chunk_shape=[1])
     made = side.open("d/", create=True, dtype=side.ts.int8, shape=[300], chunk_layout=layout)
@@ -375,7 +375,7 @@ def many_chunks_removed(side: Side) -> None:
         made.resize(exclusive_max=[50]).result()
 
 
-@SCENARIOS.asks(1, 0, 4)
+@SCENARIOS.expects(1, 0, 4)
 def shrunk(side: Side) -> None:
     side.create("b/", sharded=False)
     found = side.open("b/")
@@ -383,7 +383,7 @@ def shrunk(side: Side) -> None:
         found.resize(exclusive_max=[20, 20]).result()
 
 
-@SCENARIOS.asks(1, 0, 4)
+@SCENARIOS.expects(1, 0, 4)
 def old_shrunk(side: Side) -> None:
     found = side.create_old("c/")
     found[32:, 32:].write(0).result()  # is not stored any more

@@ -16,7 +16,7 @@ def _keys(side: Side) -> Any:
     return side.ts.KvStore.open(side.kvstore, context=side.context).result()
 
 
-@SCENARIOS.asks(0, 0, 1)
+@SCENARIOS.expects(0, 0, 1)
 def chunk_written_over_a_key_that_was_removed(side: Side) -> None:
     found = side.create("b/", sharded=False)
     with side.counting(), side.ts.Transaction() as transaction:
@@ -25,7 +25,7 @@ def chunk_written_over_a_key_that_was_removed(side: Side) -> None:
     assert found[3, 2:4].read().result().tolist() == [0, 5]
 
 
-@SCENARIOS.asks(0, 0, 1)
+@SCENARIOS.expects(0, 0, 1)
 def chunk_written_over_a_key_that_was_replaced(side: Side) -> None:
     found = side.create("b/", sharded=False)
     value = _keys(side)["b/c/0/1"]
@@ -35,7 +35,7 @@ def chunk_written_over_a_key_that_was_replaced(side: Side) -> None:
     assert found[3, 2:4].read().result().tolist() == [VALUES[3, 34], 5]
 
 
-@SCENARIOS.asks(0, 0, 1)
+@SCENARIOS.expects(0, 0, 1)
 def shard_written_over_a_key_that_was_replaced(side: Side) -> None:
     found = side.create("a/")
     value = _keys(side)["a/c/0/1"]
@@ -45,7 +45,7 @@ def shard_written_over_a_key_that_was_replaced(side: Side) -> None:
     assert found[3, 2:4].read().result().tolist() == [VALUES[3, 34], 5]
 
 
-@SCENARIOS.asks(1, 0, 1)
+@SCENARIOS.expects(1, 0, 1)
 def chunk_written_over_a_key_with_a_condition(side: Side) -> None:
     found = side.create("b/", sharded=False)
     old = _keys(side).read("b/c/0/0").result()

@@ -40,7 +40,7 @@ def _spec(one: JSON, other: JSON) -> JSON:
     return {"driver": "zarr3", "kvstore": "memory://", "metadata": metadata, "schema": schema}
 
 
-def _told(ts: Any, one: JSON, other: JSON) -> Any:
+def _describe(ts: Any, one: JSON, other: JSON) -> Any:
     spec = ts.Spec(_spec(one, other))
     return [spec.to_json(), spec.codec.to_json()]
 
@@ -70,7 +70,7 @@ def _opened(ts: Any, one: JSON, other: JSON) -> Any:
     return found
 
 
-@pytest.mark.parametrize("make", [_updated, _told, _created, _opened])
+@pytest.mark.parametrize("make", [_updated, _describe, _created, _opened])
 def test_sizes_of_elements_beside_each_shuffle(make: Any) -> None:
     """Sizes that differ are refused, also where nothing is shuffled; there, none is told."""
     for one, other in itertools.product(_CONFIGURATIONS, repeat=2):

@@ -15,7 +15,7 @@ from interop.tensorstore_parity.random_schemas import (
     both,
     compare,
     created,
-    made,
+    new_metadata,
     outcome,
 )
 
@@ -31,7 +31,7 @@ def test_chunk_shapes_are_chosen_equally() -> None:
             "domain": {"shape": [draw.extent() for _ in range(rank)]},
             "chunk_layout": draw.layout(rank, codec=0),
         }
-        mine = outcome(lambda s=schema: made("zarr3", {}, s))
+        mine = outcome(lambda s=schema: new_metadata("zarr3", {}, s))
         cases.append((schema, mine, outcome(lambda s=schema: created("zarr3", {}, s))))
     compare(cases)
 
@@ -55,7 +55,7 @@ def test_aspect_ratios_of_any_size_choose_equally() -> None:
             "domain": {"shape": [draw.choice([10, 1000, 4097, 10**5]) for _ in ratio]},
             "chunk_layout": {"chunk": grid},
         }
-        mine = outcome(lambda s=schema: made("zarr3", {}, s))
+        mine = outcome(lambda s=schema: new_metadata("zarr3", {}, s))
         cases.append((schema, mine, outcome(lambda s=schema: created("zarr3", {}, s))))
     compare(cases)
 
@@ -114,7 +114,7 @@ def test_soft_constraints_on_read_and_write_chunks(driver: str, write: JSON) -> 
     for read in _GRIDS:
         layout = {"write_chunk": write, "read_chunk": read}
         schema = {"dtype": "int16", "domain": {"shape": [101, 60]}, "chunk_layout": layout}
-        mine = outcome(lambda s=schema: made(driver, metadata, s))
+        mine = outcome(lambda s=schema: new_metadata(driver, metadata, s))
         cases.append((schema, mine, outcome(lambda s=schema: created(driver, metadata, s))))
     compare(cases)
 
@@ -132,7 +132,7 @@ def test_constraints_on_what_codecs_encode_together(metadata: JSON, usage: str) 
     for one, codec in itertools.product(some, some):
         layout = {usage: one, "codec_chunk": codec}
         schema = {"dtype": "int16", "domain": {"shape": [100, 100]}, "chunk_layout": layout}
-        mine = outcome(lambda s=schema: made("zarr3", metadata, s))
+        mine = outcome(lambda s=schema: new_metadata("zarr3", metadata, s))
         cases.append((schema, mine, outcome(lambda s=schema: created("zarr3", metadata, s))))
     compare(cases)
 

@@ -71,11 +71,11 @@ def test_scalars(name: str, value: Any) -> None:
             ts.bfloat16(value)
         return
 
-    def made(package: Any) -> Any:
+    def build(package: Any) -> Any:
         result = outcome(lambda: getattr(package, name)(value))
         return (type(result), repr(result)) if not isinstance(result, type) else result
 
-    assert made(ts) == made(theirs)
+    assert build(ts) == build(theirs)
 
 
 @pytest.mark.parametrize("name", ["string", "ustring", "json", "char", "byte"])
@@ -88,11 +88,11 @@ def test_objects(name: str, value: Any) -> None:
             ts.json(value)
         return
 
-    def made(package: Any) -> Any:
+    def build(package: Any) -> Any:
         result = outcome(lambda: getattr(package, name)(value))
         return (type(result), repr(result)) if not isinstance(result, type) else result
 
-    assert made(ts) == made(theirs)
+    assert build(ts) == build(theirs)
 
 
 def test_equality_raises_no_exception() -> None:
@@ -166,14 +166,14 @@ ONE_BYTE: list[tuple[Any, str | None]] = [
     "given", [{"shape": [2, 1]}, {"rank": 2}, {"rank": 1}, {}, {"dtype": "char"}], ids=repr
 )
 def test_bytes_are_a_dimension_also_where_there_is_one(dtype: Any, field: Any, given: Any) -> None:
-    def made(package: Any) -> Any:
+    def build(package: Any) -> Any:
         metadata = {"dtype": dtype, **({} if "shape" in given else {"shape": [2]})}
         stated = {} if field is None else {"field": field}
         spec = {"driver": "zarr", "kvstore": "memory://", "metadata": metadata, **stated}
         array = package.open(spec, create=True, **given).result()
         return array.dtype.name, repr(array.domain), array.schema.to_json(), array.spec().to_json()
 
-    assert outcome(lambda: made(ts)) == outcome(lambda: made(theirs))
+    assert outcome(lambda: build(ts)) == outcome(lambda: build(theirs))
 
 
 @pytest.mark.parametrize("name", ["char", "byte", "json"])

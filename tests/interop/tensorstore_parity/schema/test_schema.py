@@ -25,7 +25,7 @@ from interop.tensorstore_parity.random_schemas import (
     both,
     compare,
     created,
-    made,
+    new_metadata,
     outcome,
     theirs,
 )
@@ -55,7 +55,7 @@ def test_arrays_are_created_equally(driver: str) -> None:
             schema["domain"].pop("labels", None)  # which the handle has, not the metadata
         if {"dtype", "data_type"} & set(metadata):
             schema.pop("dtype", None)
-        mine = outcome(lambda m=metadata, s=schema: made(driver, m, s))
+        mine = outcome(lambda m=metadata, s=schema: new_metadata(driver, m, s))
         other = outcome(lambda m=metadata, s=schema: created(driver, m, s))
         cases.append(((metadata, schema), mine, other))
     compare(cases)
@@ -235,13 +235,13 @@ _OF_SCALARS: list[JSON] = [
 def test_specs_of_scalars_have_equal_properties(spec: JSON) -> None:
     """Where there is no dimension, the domain is known wherever TensorStore knows it."""
 
-    def told(ts: Any, what: str) -> Any:
+    def describe(ts: Any, what: str) -> Any:
         found = getattr(ts.Spec(_placed(spec)), what)
         found = found() if callable(found) else found
         return found.to_json() if hasattr(found, "to_json") else found
 
     for what in ("to_json", "domain", "rank", "transform", "schema", "shape", "dimension_units"):
-        _, here, there = both(told, what)
+        _, here, there = both(describe, what)
         assert agree(here, there), (what, here, there)
 
 

@@ -53,7 +53,7 @@ def _resized(name: str) -> Callable[[Any, Any], Any]:
     return lambda ts, value: _opened(ts).resize(exclusive_max=[4], **{name: value}).result().shape
 
 
-def _found(name: str) -> Callable[[Any, Any], Any]:
+def _evaluate(name: str) -> Callable[[Any, Any], Any]:
     def use(ts: Any, value: Any) -> Any:
         found = _opened(ts).storage_statistics(**{name: value}).result()
         return found.not_stored, found.fully_stored
@@ -87,18 +87,18 @@ USES: dict[str, Callable[[Any, Any], Any]] = {
         name: _resized(name)
         for name in ("resize_metadata_only", "resize_tied_bounds", "expand_only", "shrink_only")
     },
-    **{name: _found(name) for name in ("query_not_stored", "query_fully_stored")},
+    **{name: _evaluate(name) for name in ("query_not_stored", "query_fully_stored")},
     **{name: _opened_for(name) for name in ("read", "write")},
 }
 
 
 @pytest.mark.parametrize("name", USES)
 def test_what_has_a_truth_of_its_own_may_be_a_boolean(name: str) -> None:
-    def told(ts: Any, value: Any) -> Any:
+    def describe(ts: Any, value: Any) -> Any:
         try:
             return USES[name](ts, value)
         except (TypeError, ValueError) as error:
             return TypeError if isinstance(error, TypeError) else ValueError
 
     for value in VALUES:
-        assert told(ours, value) == told(theirs, value), value
+        assert describe(ours, value) == describe(theirs, value), value

@@ -158,7 +158,7 @@ CASES = [
 ]
 
 
-def _told(ts: Any, driver: str, stated: dict[str, Any], kvstore: Any) -> list[Any]:
+def _describe(ts: Any, driver: str, stated: dict[str, Any], kvstore: Any) -> list[Any]:
     """What a spec tells, unread and with all defaults."""
     spec = ts.Spec({"driver": driver, "kvstore": kvstore, **stated})
     return [
@@ -174,7 +174,7 @@ FACTS = (
 )
 
 
-def _made(ts: Any, driver: str, stated: dict[str, Any]) -> list[Any]:
+def _build(ts: Any, driver: str, stated: dict[str, Any]) -> list[Any]:
     """What is created by it, is stored, and is opened by it again."""
     context = ts.Context()
     spec = ts.Spec({"driver": driver, "kvstore": "memory://", **stated})
@@ -194,14 +194,14 @@ def _made(ts: Any, driver: str, stated: dict[str, Any]) -> list[Any]:
 @pytest.mark.parametrize(("driver", "name", "stated"), CASES)
 @pytest.mark.parametrize("kvstore", ["memory://path/to/", FAR], ids=["memory", "far"])
 def test_specs_of_the_page(driver: str, name: str, stated: Any, kvstore: Any) -> None:
-    told = [outcome(partial(_told, ts, driver, stated, kvstore)) for ts in (ours, theirs)]
+    told = [outcome(partial(_describe, ts, driver, stated, kvstore)) for ts in (ours, theirs)]
     assert told[0] == told[1]
     assert (told[0] is ValueError) == (name in REFUSED)
 
 
 @pytest.mark.parametrize(("driver", "name", "stated"), CASES)
 def test_arrays_of_the_page(driver: str, name: str, stated: Any) -> None:
-    made = [outcome(partial(_made, ts, driver, stated)) for ts in (ours, theirs)]
+    made = [outcome(partial(_build, ts, driver, stated)) for ts in (ours, theirs)]
     assert made[0] == made[1]
     assert (made[0] is ValueError) == (name in REFUSED)
 

@@ -64,7 +64,7 @@ _RIGHT = {"dtype": "int8", "shape": [4], "create": True}
 _PLACE = {"driver": "zarr3", "kvstore": "memory://"}
 
 
-def told(ts: Any, json: dict[str, Any], keywords: dict[str, Any], only_spec: bool) -> Any:
+def describe(ts: Any, json: dict[str, Any], keywords: dict[str, Any], only_spec: bool) -> Any:
     """Return the class of the error, or None."""
     try:
         if only_spec:
@@ -81,9 +81,9 @@ def test_two_keywords_of_open(one: str, other: str) -> None:
     for first, second in itertools.product(_KEYWORDS[one], _KEYWORDS[other]):
         for wrong in ({one: first, other: second}, {other: second, one: first}):
             keywords = {**_RIGHT, **wrong}
-            expected = told(theirs, _PLACE, keywords, False)
+            expected = describe(theirs, _PLACE, keywords, False)
             assert expected is not None
-            assert told(ours, _PLACE, keywords, False) is expected, wrong
+            assert describe(ours, _PLACE, keywords, False) is expected, wrong
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -102,5 +102,5 @@ def test_json_and_keywords(seed: int) -> None:
         only_spec = draw.random() < 1 / 3
         if only_spec:
             keywords = {name: keywords[name] for name in keywords.keys() - _ONLY_OPEN}
-        expected = told(theirs, json, keywords, only_spec)
-        assert told(ours, json, keywords, only_spec) is expected, (json, keywords, only_spec)
+        expected = describe(theirs, json, keywords, only_spec)
+        assert describe(ours, json, keywords, only_spec) is expected, (json, keywords, only_spec)

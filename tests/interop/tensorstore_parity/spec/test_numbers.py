@@ -43,10 +43,10 @@ CASES = [*(("zarr2", one) for one in FORM_2), *(("zarr3", one) for one in FORM_3
 def test_members_of_metadata(driver: str, metadata: dict[str, Any]) -> None:
     spec = {"driver": driver, "kvstore": "memory://a/", "metadata": metadata}
 
-    def told(ts: Any) -> str:
+    def describe(ts: Any) -> str:
         return json.dumps(ts.Spec(spec).to_json(), sort_keys=True)
 
-    assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs))
+    assert outcome(lambda: describe(ours)) == outcome(lambda: describe(theirs))
 
 
 def test_members_that_are_merged() -> None:
@@ -55,10 +55,10 @@ def test_members_that_are_merged() -> None:
     metadata = {"compressor": {"id": "blosc", "clevel": 5, "shuffle": -1.0}}
     spec = {"driver": "zarr2", "kvstore": "memory://", "metadata": metadata}
 
-    def told(ts: Any) -> Any:
+    def describe(ts: Any) -> Any:
         return ts.Spec(spec | {"schema": {"codec": blosc}}).codec.to_json()
 
-    assert told(ours) == told(theirs)
+    assert describe(ours) == describe(theirs)
 
 
 SLICES = [
@@ -89,10 +89,10 @@ def test_since_when_what_is_known_is_fresh(time: Any) -> None:
         store["a"] = b"0"
         return store.read("a", staleness_bound=time).result().value
 
-    def told(ts: Any) -> Any:
+    def describe(ts: Any) -> Any:
         spec = ts.Spec({"driver": "zarr3", "kvstore": "memory://"})
         spec.update(recheck_cached_data=time)
         return bool(spec.to_json().get("recheck_cached_data", True))
 
-    for work in (read, told):
+    for work in (read, describe):
         assert outcome(partial(work, ours)) == outcome(partial(work, theirs))

@@ -23,7 +23,7 @@ def _spec(**members: Any) -> Callable[[Any], Any]:
     return lambda ts: ts.Spec({**MEMORY, **members}).to_json()
 
 
-def _made(**members: Any) -> Callable[[Any], Any]:
+def _build(**members: Any) -> Callable[[Any], Any]:
     def make(ts: Any) -> Any:
         array = ts.open({**MEMORY, **members}, create=True).result()
         fill = array.fill_value
@@ -56,7 +56,7 @@ def _layers(units: list[list[str | None]], **stated: Any) -> Callable[[Any], Any
     return make
 
 
-def _found(**stated: Any) -> Callable[[Any], Any]:
+def _evaluate(**stated: Any) -> Callable[[Any], Any]:
     """Open what another made, by a spec that names no format."""
 
     def find(ts: Any) -> Any:
@@ -110,11 +110,11 @@ SCENES: dict[str, Callable[[Any], Any]] = {
     "a fill value after a data type": _fill(first="float32", fill_value=3),
     "a NumPy scalar after a data type": _fill(first="uint8", fill_value=np.int64(3)),
     "a fill value beside a data type": _fill(fill_value=3, dtype="float32"),
-    "a pool for any format": _found(cache_pool="cache_pool#a"),
-    "files of any format": _found(file_io_sync=False, s3_request_retries={"max_retries": 3}),
-    "a service of others": _found(grpc_client_credentials={}, tsgrpc_request_retries={}),
-    "a domain for any format": _found(schema={"domain": {"shape": [3]}}),
-    "an implicit bound for any format": _found(
+    "a pool for any format": _evaluate(cache_pool="cache_pool#a"),
+    "files of any format": _evaluate(file_io_sync=False, s3_request_retries={"max_retries": 3}),
+    "a service of others": _evaluate(grpc_client_credentials={}, tsgrpc_request_retries={}),
+    "a domain for any format": _evaluate(schema={"domain": {"shape": [3]}}),
+    "an implicit bound for any format": _evaluate(
         schema={"domain": {"inclusive_min": [0], "exclusive_max": [[3]]}}
     ),
     "no pool in particular": lambda ts: (
@@ -133,8 +133,8 @@ SCENES: dict[str, Callable[[Any], Any]] = {
     "a stack of rank 0": lambda ts: ts.Spec(
         {"driver": "stack", "layers": [{"driver": "array", "array": 1, "dtype": "int8"}]}
     ).to_json(),
-    "the only field": _made(driver="zarr", metadata={"dtype": [["x", "<i2"]], "shape": [4]}),
-    "the fill value of the only field": _made(
+    "the only field": _build(driver="zarr", metadata={"dtype": [["x", "<i2"]], "shape": [4]}),
+    "the fill value of the only field": _build(
         driver="zarr", metadata=ONE_FIELD, schema={"fill_value": [[1, 2, 3], [4, 5, 6]]}
     ),
     "units of layers": _layers([["4nm"], ["4nm"]]),
@@ -145,7 +145,7 @@ SCENES: dict[str, Callable[[Any], Any]] = {
         ts.Schema({"dtype": "float32", "fill_value": text}).to_json()
         for text in ("-inf", "1e3", " 1 ", "0x10", ".5")
     ],
-    "names that are empty": _made(
+    "names that are empty": _build(
         driver="zarr3",
         metadata={"shape": [2, 3], "data_type": "int8", "dimension_names": ["", None]},
     ),
@@ -198,7 +198,7 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
         create=True
     ),
     "a pool that is none": _spec(driver="auto", cache_pool=1),
-    "a pool that is not defined": _found(cache_pool="cache_pool#b"),
+    "a pool that is not defined": _evaluate(cache_pool="cache_pool#b"),
     "no filters": _spec(driver="zarr", metadata={"filters": 5}),
     "a grid without a name": _spec(
         driver="zarr3", metadata={"chunk_grid": {"configuration": {"chunk_shape": [1]}}}
@@ -220,7 +220,7 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "no array of any format": lambda ts: ts.open(
         "memory://|auto:", open=True, create=True
     ).result(),
-    "a fill value of several fields": _made(
+    "a fill value of several fields": _build(
         driver="zarr",
         field="x",
         metadata={"dtype": [["x", "<u2"], ["y", "<u2"]], "shape": [4]},

@@ -48,31 +48,31 @@ def compare(tell: Callable[[Any], Any]) -> None:
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
 def test_places(place: dict[str, Any]) -> None:
-    def told(ts: Any) -> Any:
+    def describe(ts: Any) -> Any:
         spec = ts.KvStore.Spec(place)
         return spec.to_json(), spec.path, spec.copy().to_json(include_defaults=True)
 
     def url(ts: Any) -> Any:
         return ts.KvStore.Spec(place).url
 
-    compare(told)
+    compare(describe)
     compare(url)
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=str)
 def test_since_when_what_is_remembered_is_fresh(bound: Any) -> None:
-    def stated(ts: Any) -> Any:
+    def parse(ts: Any) -> Any:
         return ts.Spec({"driver": "zarr3", "recheck_cached_metadata": bound}).to_json()
 
-    def asked(ts: Any, *, driver: str) -> Any:
+    def open_spec(ts: Any, *, driver: str) -> Any:
         array = {"dtype": "int8", "array": 1} if driver == "array" else {}
         spec = ts.Spec({"driver": driver, **array})
         spec.update(recheck_cached_data=bound)
         return spec.to_json()
 
-    compare(stated)
+    compare(parse)
     for driver in ("zarr", "auto", "array", "json"):
-        compare(partial(asked, driver=driver))
+        compare(partial(open_spec, driver=driver))
 
 
 @pytest.mark.parametrize("first", MODES)
@@ -90,10 +90,10 @@ def test_modes(first: str, second: str, driver: str) -> None:
         spec.update(**{first: True, second: True})
         return spec.to_json()
 
-    def stated(ts: Any) -> Any:
+    def parse(ts: Any) -> Any:
         return ts.Spec({"driver": driver, first: True, second: True}).to_json()
 
-    for told in (changed, both, stated):
+    for told in (changed, both, parse):
         compare(told)
 
 
@@ -332,13 +332,13 @@ POOLS: list[Any] = [
 def test_metadata_cache_pool_is_in_spec_if_different(
     pools: Any, driver: str, change: dict[str, Any], *, include_defaults: bool
 ) -> None:
-    def told(ts: Any) -> Any:
+    def describe(ts: Any) -> Any:
         of = {"driver": "zarr" if driver == "zarr" else "zarr3", "kvstore": "memory://", **pools}
         new = {**of, "create": True, "dtype": "uint8", "schema": {"domain": {"shape": [2]}}}
         spec = {**CAST, "base": new} if driver == "cast" else new
         return ts.open(spec).result().spec(**change).to_json(include_defaults)
 
-    compare(told)
+    compare(describe)
 
 
 def _nested(kinds: str) -> dict[str, Any]:
@@ -357,19 +357,19 @@ def _nested(kinds: str) -> dict[str, Any]:
 @pytest.mark.parametrize("minimal", [False, True])
 @pytest.mark.parametrize("include_defaults", [False, True])
 def test_open_views_have_equal_specs(kinds: str, *, minimal: bool, include_defaults: bool) -> None:
-    def told(ts: Any) -> Any:
+    def describe(ts: Any) -> Any:
         handle = ts.open(_nested(kinds)).result()
         views = handle, handle[1:], handle.T, handle[::2]
         specs = (view.spec(minimal_spec=minimal) for view in views)
         return [spec.to_json(include_defaults) for spec in specs]
 
-    compare(told)
+    compare(describe)
 
 
 @pytest.mark.parametrize("spec", NULLS, ids=str)
 @pytest.mark.parametrize("above", [{}, {"cache_pool": {"total_bytes_limit": 5}}], ids=str)
 def test_null_is_what_the_context_above_has_of_the_kind(above: Any, spec: Any) -> None:
-    def told(ts: Any) -> Any:
+    def describe(ts: Any) -> Any:
         parent = ts.Context({**above, "cache_pool#1": {"total_bytes_limit": 6}})
         context, found = ts.Context(spec, parent), []
         for name in ("cache_pool", "cache_pool#1", "cache_pool#2"):
@@ -379,7 +379,7 @@ def test_null_is_what_the_context_above_has_of_the_kind(above: Any, spec: Any) -
                 found.append(None)
         return found
 
-    compare(told)
+    compare(describe)
 
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
@@ -408,7 +408,7 @@ _STRUCT = {
 _BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 
 
-def _made(package: Any, driver: str, context: Any = None, **members: Any) -> Any:
+def _build(package: Any, driver: str, context: Any = None, **members: Any) -> Any:
     metadata = {"shape": [3], **members.pop("metadata", {})}
     spec = {"driver": driver, "kvstore": "memory://", "metadata": metadata, **members}
     return package.open(spec, create=True, context=context or package.Context()).result()
@@ -427,36 +427,36 @@ def _made(package: Any, driver: str, context: Any = None, **members: Any) -> Any
 def test_arrays_that_tensorstore_does_not_create(
     driver: str, members: dict[str, Any], expected: tuple[int, ...]
 ) -> None:
-    assert _made(ours, driver, **members).shape == expected
+    assert _build(ours, driver, **members).shape == expected
     with pytest.raises(ValueError, match=r"creat|data_type from metadata|Expected boolean"):
-        _made(theirs, driver, **members)
+        _build(theirs, driver, **members)
 
 
 def test_elements_of_no_bytes() -> None:
     members = {"metadata": {"dtype": "|S0", "chunks": [3]}}
-    assert _made(theirs, "zarr", **members).shape == (3, 0)
+    assert _build(theirs, "zarr", **members).shape == (3, 0)
     with pytest.raises(ArgumentError, match="number of bytes"):
-        _made(ours, "zarr", **members)
+        _build(ours, "zarr", **members)
 
 
 def test_bytes_of_records_that_are_resized() -> None:
-    def told(package: Any) -> Any:
+    def describe(package: Any) -> Any:
         context = package.Context()
         metadata = {"data_type": _STRUCT, "codecs": [_BYTES]}
-        _made(package, "zarr3", context, metadata=metadata, field="a")
+        _build(package, "zarr3", context, metadata=metadata, field="a")
         spec = {"driver": "zarr3", "kvstore": "memory://", "open_as_void": True}
         handle = package.open(spec, context=context).result()
         resized = handle.resize(exclusive_max=[5, None]).result()
         layout = outcome(lambda: resized.chunk_layout.read_chunk.shape)
         return resized.shape, resized.spec().to_json().get("field"), layout
 
-    assert told(ours) == ((5, 3), None, (3, 3))
-    assert told(theirs) == ((3, 3), "a", ValueError)
+    assert describe(ours) == ((5, 3), None, (3, 3))
+    assert describe(theirs) == ((3, 3), "a", ValueError)
 
 
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
 def test_labels_that_a_spec_gets_once_its_shape_is_known(driver: str) -> None:
-    def told(package: Any) -> Any:
+    def describe(package: Any) -> Any:
         schema = {"dtype": "int8", "domain": {"shape": [4]}}
         spec = package.Spec({"driver": driver, "kvstore": "memory://", "schema": schema})
         spec.update(domain=package.IndexDomain(shape=[4], labels=["x"]))
@@ -465,8 +465,8 @@ def test_labels_that_a_spec_gets_once_its_shape_is_known(driver: str) -> None:
         return names, spec.domain.labels, made.domain.labels
 
     names = ["x"] if driver == "zarr3" else None
-    assert told(ours) == (names, ("x",), ("x",))
-    assert told(theirs) == (names, ("",), ("",))
+    assert describe(ours) == (names, ("x",), ("x",))
+    assert describe(theirs) == (names, ("",), ("",))
 
 
 def test_a_view_of_a_schema_without_a_rank() -> None:

@@ -27,7 +27,7 @@ PARTS = [
 ]
 
 
-def _told(ts: Any, given: Any) -> Any:
+def _expand(ts: Any, given: Any) -> Any:
     """Return what is told of a spec, and where an array is that it creates."""
     spec = ts.Spec(given)
     again = ts.Spec(spec.to_json())
@@ -41,7 +41,7 @@ def _told(ts: Any, given: Any) -> Any:
 
 
 def _compare(given: Any) -> None:
-    assert outcome(lambda: _told(ours, given)) == outcome(lambda: _told(theirs, given)), given
+    assert outcome(lambda: _expand(ours, given)) == outcome(lambda: _expand(theirs, given)), given
 
 
 @pytest.mark.parametrize("within", PATHS)
@@ -60,11 +60,11 @@ def test_paths_with_slashes_anywhere(driver: str, path: str, within: str) -> Non
 
 @pytest.mark.parametrize("url", STORES)
 def test_places(url: str) -> None:
-    def told(ts: Any) -> Any:
+    def expand(ts: Any) -> Any:
         spec = ts.KvStore.Spec(url)
         return spec.to_json(), spec.path, spec.url
 
-    assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs))
+    assert outcome(lambda: expand(ours)) == outcome(lambda: expand(theirs))
     _compare(url)
 
 
@@ -79,7 +79,7 @@ def test_characters_of_paths(character: str) -> None:
     """Without backslashes, which TensorStore takes for slashes in paths of files."""
     path = f"/a{character}b"
 
-    def told(ts: Any) -> list[str]:
+    def expand(ts: Any) -> list[str]:
         places = [
             *({"driver": driver, "path": path} for driver in ("memory", "file")),
             *({"driver": driver, "bucket": "bucket", "path": path[1:]} for driver in ("s3", "gcs")),
@@ -90,7 +90,7 @@ def test_characters_of_paths(character: str) -> None:
         urls = [ts.KvStore.Spec(one).url for one in places]
         return [*urls, outcome(lambda: ts.Spec(document).url)]
 
-    assert told(ours) == told(theirs)
+    assert expand(ours) == expand(theirs)
 
 
 def test_endpoints_have_no_url() -> None:
@@ -106,22 +106,22 @@ def test_endpoints_have_no_url() -> None:
 def test_encoded_characters_of_web_addresses(number: int, path: str) -> None:
     """What means something in URLs stays encoded where it is; all else belongs to the path."""
 
-    def told(ts: Any, base: str) -> Any:
+    def expand(ts: Any, base: str) -> Any:
         made = ts.KvStore.Spec({"driver": "http", "base_url": base, "path": path})
         return made.to_json(), made.url, ts.KvStore.Spec(base).to_json(), (made / "z").url
 
     for base in (f"http://h/a%{number:02x}b", f"http://h/a%20/b%{number:02X}%25/@c?x=%20"):
-        mine, other = (outcome(lambda ts=ts, base=base: told(ts, base)) for ts in (ours, theirs))
+        mine, other = (outcome(lambda ts=ts, base=base: expand(ts, base)) for ts in (ours, theirs))
         assert mine == other, base
 
 
 @pytest.mark.parametrize("pointer", ["", "/", "//", "//a", "///a", "/a", "a", "?", "#", "/a?b"])
 def test_pointers_into_documents(pointer: str) -> None:
-    def told(ts: Any) -> Any:
+    def expand(ts: Any) -> Any:
         spec = ts.Spec(f"memory://a|json:{pointer}")
         return spec.url, spec.to_json().get("json_pointer")
 
-    assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs))
+    assert outcome(lambda: expand(ours)) == outcome(lambda: expand(theirs))
 
 
 @pytest.mark.parametrize(

@@ -101,13 +101,13 @@ def test_downsampled_specs_without_dimensions(driver: str, metadata: Any, more: 
 @pytest.mark.parametrize("method", ["mean", "stride"])
 @pytest.mark.parametrize("view", ["", "[0]", "[:, 1:2]", ".T", ".label['x', 'y']", "[[0, 0]]"])
 def test_specs_of_downsampled_views_tell_what_they_are_views_of(view: str, method: str) -> None:
-    def told(package: Any, what: str) -> Any:
+    def describe(package: Any, what: str) -> Any:
         spec = package.Spec({**MEANS, "downsample_method": method})
         base = eval(f"spec{view}.base", {"spec": spec})
         return repr(base.domain) if what == "domain" else base.to_json()
 
     for what in ("domain", "json"):
-        here, there = both(lambda package, what=what: told(package, what))
+        here, there = both(lambda package, what=what: describe(package, what))
         assert here == there
 
 
@@ -115,11 +115,11 @@ def test_specs_of_downsampled_views_tell_what_they_are_views_of(view: str, metho
 @pytest.mark.parametrize("at", [0, 1, 2, 3])
 @pytest.mark.parametrize("method", ["mean", "stride"])
 def test_domain_of_empty_view_is_equal(method: str, at: int, origin: int) -> None:
-    def behind(package: Any, step: int) -> Any:
+    def read_base(package: Any, step: int) -> Any:
         base = package.array([1, 2, 3, 4, 5, 6, 7]).translate_by[origin]
         view = package.downsample(base, [3], method)[package.d[0].stride[step]][at:at].base
         return repr(view.domain), view.read().result().tolist()
 
     for step in (1, 2, 3, -2):
-        here, there = both(lambda package, step=step: behind(package, step))
+        here, there = both(lambda package, step=step: read_base(package, step))
         assert here == there

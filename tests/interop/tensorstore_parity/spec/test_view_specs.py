@@ -183,11 +183,11 @@ OPENED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("json", OPENED, ids=str)
 def test_views_are_opened(json: dict[str, Any]) -> None:
-    def made(package: Any) -> Any:
+    def build(package: Any) -> Any:
         store = package.open(json).result()
         return store, str(store.domain), store.mode, str(store.dimension_units), repr(store)
 
-    here, there = outcome(lambda: made(ts)), outcome(lambda: made(theirs))
+    here, there = outcome(lambda: build(ts)), outcome(lambda: build(theirs))
     if isinstance(here, type) or isinstance(there, type):
         assert here is there
         return
@@ -198,11 +198,11 @@ def test_views_are_opened(json: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("json", OPENED, ids=str)
 def test_specs_of_views(json: dict[str, Any]) -> None:
-    def made(package: Any) -> Any:
+    def build(package: Any) -> Any:
         spec = package.Spec(json)
         return repr(spec), str(spec.dtype), str(spec.domain), spec.rank, repr(spec.to_json())
 
-    here, there = outcome(lambda: made(ts)), outcome(lambda: made(theirs))
+    here, there = outcome(lambda: build(ts)), outcome(lambda: build(theirs))
     if here is ValueError and there is not ValueError:
         there = outcome(lambda: theirs.open(json).result())
     assert here == there
@@ -242,14 +242,14 @@ def test_a_transform_of_a_cast_of_a_view() -> None:
 def test_modes_of_casts(read: Any, write: Any, target: str) -> None:
     base = {"driver": "array", "dtype": "string", "array": ["1"]}
 
-    def made(package: Any) -> Any:
+    def build(package: Any) -> Any:
         return (
             package.open({"driver": "cast", "base": base, "dtype": target}, read=read, write=write)
             .result()
             .mode
         )
 
-    assert outcome(lambda: made(ts)) == outcome(lambda: made(theirs))
+    assert outcome(lambda: build(ts)) == outcome(lambda: build(theirs))
 
 
 SPECS = [
@@ -339,17 +339,17 @@ def test_nested_views_have_a_limit(kind: str) -> None:
     ids=str,
 )
 def test_spec_of_cast_has_one_rank(spec: Any) -> None:
-    def told(package: Any) -> Any:
+    def describe(package: Any) -> Any:
         base = {"driver": "zarr3", "kvstore": "memory://ranks/", **spec["base"]}
         cast = {"driver": "cast", "dtype": "float32", **spec, "base": base}
         return package.Spec(cast).to_json(), package.cast(package.Spec(base), "int8").to_json()
 
-    assert told(ts) == told(theirs)
+    assert describe(ts) == describe(theirs)
 
 
 @pytest.mark.parametrize("how", ["cast", "stack of casts", "cast of a stack"])
 def test_minimal_specs_of_views_tell_no_rank_of_what_is_inside(how: str) -> None:
-    def told(package: Any) -> Any:
+    def describe(package: Any) -> Any:
         place = {"driver": "zarr3", "kvstore": f"memory://minimal-{how[-5:].strip()}/"}
         new = {"create": True, "open": True, "dtype": "int16", "shape": [4, 5]}
         base = package.open(place, **new).result()
@@ -363,7 +363,7 @@ def test_minimal_specs_of_views_tell_no_rank_of_what_is_inside(how: str) -> None
         minimal = view.spec(minimal_spec=True).to_json()
         return spec.to_json(), minimal, package.Spec(minimal).to_json()
 
-    assert told(ts) == told(theirs)
+    assert describe(ts) == describe(theirs)
 
 
 NUMBERS = {"driver": "array", "array": [[1, 2, 3], [4, 5, 6]], "dtype": "float32"}
@@ -395,7 +395,7 @@ def test_the_schema_of_a_downsampled_spec(base: Any, units: Any, method: str) ->
 
 
 def test_the_fill_value_of_fields_that_are_arrays_is_downsampled() -> None:
-    def found(package: Any, method: str) -> Any:
+    def evaluate(package: Any, method: str) -> Any:
         base = package.open(
             {
                 "driver": "zarr",
@@ -410,7 +410,7 @@ def test_the_fill_value_of_fields_that_are_arrays_is_downsampled() -> None:
         return [one.fill_value.tolist() for one in (view, view[package.d[2][1:3]])]
 
     for method in ("mean", "max", "stride"):
-        assert found(ts, method) == found(theirs, method)
+        assert evaluate(ts, method) == evaluate(theirs, method)
 
 
 @pytest.mark.parametrize("package", [ts, theirs], ids=["ours", "theirs"])
@@ -434,7 +434,7 @@ DOMAINS: list[Any] = [
 def test_domains_of_downsampled_specs(driver: str, factor: int, known: bool, domain: Any) -> None:
     """Labels, and bounds of dimensions with a factor of 1, are those of the base, too."""
 
-    def told(package: Any) -> list[Any]:
+    def describe(package: Any) -> list[Any]:
         context = package.Context()
         base: dict[str, Any] = {"driver": driver, "kvstore": "memory://", "dtype": "int8"}
         package.open(base, create=True, shape=[3 * factor], context=context).result()
@@ -453,7 +453,7 @@ def test_domains_of_downsampled_specs(driver: str, factor: int, known: bool, dom
         )
         return [outcome(act) for act in acts]
 
-    assert told(ts) == told(theirs)
+    assert describe(ts) == describe(theirs)
 
 
 def test_the_domain_of_a_downsampled_array_is_a_constraint_of_the_result() -> None:
@@ -482,7 +482,7 @@ LAYERS: list[list[dict[str, Any]]] = [
 def test_domains_of_specs_of_layers(layers: Any, domain: Any) -> None:
     """The bounds that are left open are those of the layers, and none can be changed."""
 
-    def told(package: Any) -> list[Any]:
+    def describe(package: Any) -> list[Any]:
         spec: dict[str, Any] = {"driver": "stack", "dtype": "int32", "layers": layers}
         if domain is not None:
             spec["schema"] = {"domain": domain}
@@ -494,13 +494,13 @@ def test_domains_of_specs_of_layers(layers: Any, domain: Any) -> None:
         )
         return [outcome(act) for act in acts]
 
-    assert told(ts) == told(theirs)
+    assert describe(ts) == describe(theirs)
 
 
 def test_members_of_documents_that_are_not_known_are_in_no_spec() -> None:
     """Arrays of format 2 are opened with them, and those of the array stay where they are."""
 
-    def told(package: Any) -> list[Any]:
+    def describe(package: Any) -> list[Any]:
         context = package.Context()
         spec = {"driver": "zarr", "kvstore": "memory://"}
         store = package.open(spec, create=True, dtype="int16", shape=[4], context=context).result()
@@ -515,14 +515,14 @@ def test_members_of_documents_that_are_not_known_are_in_no_spec() -> None:
             outcome(lambda: package.Spec({**spec, "metadata": {"foo": 1}})),
         ]
 
-    assert told(ts) == told(theirs)
+    assert describe(ts) == describe(theirs)
 
 
 @pytest.mark.parametrize("metadata", [{}, {"shape": [4], "data_type": "int8"}])
 def test_minimal_specs_of_layers_that_are_specs(metadata: Any) -> None:
     """They leave out metadata, as those of layers that are open do."""
 
-    def told(package: Any) -> list[Any]:
+    def describe(package: Any) -> list[Any]:
         context = package.Context()
         spec = {"driver": "zarr3", "kvstore": "memory://"}
         how = {"create": True, "dtype": "int8", "shape": [4], "context": context}
@@ -539,7 +539,7 @@ def test_minimal_specs_of_layers_that_are_specs(metadata: Any) -> None:
         views.append(pickle.loads(pickle.dumps(made)) if not metadata else made)
         return [view.spec(minimal_spec=True).to_json() for view in views]
 
-    assert told(ts) == told(theirs)
+    assert describe(ts) == describe(theirs)
 
 
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
@@ -553,7 +553,7 @@ def test_the_base_of_the_spec_of_a_cast(driver: str, view: str, implicit: bool) 
     json = {"driver": driver, "kvstore": "memory://", "metadata": metadata}
     text = f"ts.cast(ts.Spec(json), 'int16'){view}.mark_bounds_implicit[implicit].base.to_json()"
 
-    def told(package: Any) -> Any:
+    def describe(package: Any) -> Any:
         return eval(text, {"ts": package, "json": json, "implicit": implicit})
 
-    assert told(ts) == told(theirs)
+    assert describe(ts) == describe(theirs)
