@@ -191,7 +191,7 @@ class Nested:
     def opened(self, options: dict[str, Any]) -> Any:
         return self.package.open(self._json, **options).result()
 
-    def found(self, name: str, options: dict[str, Any]) -> Any:
+    def evaluate(self, name: str, options: dict[str, Any]) -> Any:
         result = outcome(lambda: ACTS[name](self.package, self.opened(options)))
         if name in CHANGES or options.get("create"):
             self.renew()
@@ -205,11 +205,11 @@ def test_nested_drivers_match_tensorstore(chain: tuple[str, ...], tmp_path: Path
     for kind in LEAVES if len(chain) == 1 else LEAVES[:1]:
         here, there = (Nested(package, kind, chain, tmp_path) for package in (ts, theirs))
         for options in OPTIONS if len(chain) == 1 else OPTIONS[:3]:
-            assert here.found("mode", options) == there.found("mode", options), options
-        if isinstance(there.found("mode", {}), type):
+            assert here.evaluate("mode", options) == there.evaluate("mode", options), options
+        if isinstance(there.evaluate("mode", {}), type):
             continue
         for name in ACTS:
-            item, other = here.found(name, {}), there.found(name, {})
+            item, other = here.evaluate(name, {}), there.evaluate(name, {})
             if other is NotImplementedError and name == "transaction":
                 assert isinstance(item, type)
             else:
