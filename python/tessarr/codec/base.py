@@ -410,7 +410,7 @@ def deliver(data: BytesLike, out: BytesLike | None) -> BytesLike:
         return out
     if isinstance(out, np.ndarray) and not out.flags.forc:
         # The flat form of such an array is a copy.
-        np.copyto(out, deliver(data, np.empty(out.shape, out.dtype)))  # type: ignore[arg-type]
+        np.copyto(out, deliver(data, np.empty(out.shape, out.dtype)))
         return out
     source, target = _to_flat_array(data), _to_flat_array(out)
     if source.nbytes != target.nbytes:
