@@ -13,7 +13,7 @@ from typing import Any
 
 DOCS = Path(__file__).parents[1]
 PACKAGE = DOCS.parent / "python/tessarr"
-REST = "<!-- the names that no other page has -->"
+OTHER_NAMES = "<!-- the names that no other page has -->"
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 PICTURE = re.compile(r'<img alt="([^"]*)" src="[^"]*?([\w-]+\.svg)"[^>]*>')
 NAMED = re.compile(r"<code>(tessarr(?:\.\w+)+)([^<]*)</code>(?!</a>)")
@@ -23,8 +23,8 @@ STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 def on_config(config: Any) -> Any:
     """Add every decision below the page of decisions."""
     project = next(entry["Project"] for entry in config.nav if "Project" in entry)
-    found = sorted((DOCS / "adr").glob("0*.md"))
-    pages = [{_title(page): f"adr/{page.name}"} for page in found]
+    decisions = sorted((DOCS / "adr").glob("0*.md"))
+    pages = [{_title(page): f"adr/{page.name}"} for page in decisions]
     project[-1] = {"Decisions": ["adr/README.md", *pages]}
     return config
 
@@ -42,10 +42,12 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
         target = (folder / link[2]).resolve()
         return link[0] if target.is_relative_to(DOCS) else link[1]
 
-    return LINK.sub(inside, markdown.replace(REST, "\n\n".join(f"::: {name}" for name in rest())))
+    return LINK.sub(
+        inside, markdown.replace(OTHER_NAMES, "\n\n".join(f"::: {name}" for name in other_names()))
+    )
 
 
-def rest() -> list[str]:
+def other_names() -> list[str]:
     """Return the public names of the package that no page of the reference shows."""
     pages = "\n".join(page.read_text(encoding="utf-8") for page in DOCS.glob("reference/*.md"))
     shown = set(re.findall(r"^::: tessarr.*\.(\w+)$", pages, re.MULTILINE))

@@ -93,17 +93,17 @@ def chunks() -> str:
     parts += grid(x, y, 8, 8, edge / 2, thick=0.3)
     parts += grid(x, y, 4, 4, edge)
     parts += [box(x + 1.5 * edge, y + 0.5 * edge, edge, 2 * edge, ORANGE, thick=2.5)]
-    at = x + 4 * edge + 40
+    left = x + 4 * edge + 40
     rows = [
-        (ORANGE, "a[1:5, 3:5]", "8 elements are asked for"),
+        (ORANGE, "a[1:5, 3:5]", "selects 8 elements"),
         (BLUE, "6 chunks", "are read and decoded, on all cores"),
         ("none", "10 chunks", "are not read"),
     ]
     for i, (colour, first, second) in enumerate(rows):
         top = y + 20 + i * 56
-        parts += [box(at, top, 24, 24, colour)]
-        parts += [words(at + 36, top + 10, first, anchor="start", mono=True)]
-        parts += [words(at + 36, top + 28, second, anchor="start")]
+        parts += [box(left, top, 24, 24, colour)]
+        parts += [words(left + 36, top + 10, first, anchor="start", mono=True)]
+        parts += [words(left + 36, top + 28, second, anchor="start")]
     return svg(560, 260, parts)
 
 
@@ -200,10 +200,10 @@ def shapes() -> str:
         ]
         parts += [box(x, y + 3 * edge, 8 * edge, edge, thick=2.5, dashed=True)]
         parts += [box(x + 5 * edge, y, edge, 8 * edge, thick=2.5, dashed=True)]
-        said = [f"a row: {len(across)} of {len(across) * len(down)} chunks"]
-        said += [f"a column: {len(down)} of {len(across) * len(down)}"]
+        labels = [f"a row: {len(across)} of {len(across) * len(down)} chunks"]
+        labels += [f"a column: {len(down)} of {len(across) * len(down)}"]
         parts += [
-            words(x + 4 * edge, y + 8 * edge + 22 + 18 * i, text) for i, text in enumerate(said)
+            words(x + 4 * edge, y + 8 * edge + 22 + 18 * i, text) for i, text in enumerate(labels)
         ]
     return svg(700, 260, parts)
 

@@ -22,7 +22,7 @@ MODULES = [
 
 
 def tracked() -> list[Path]:
-    """Give the files under version control; the checkout's, where there is one."""
+    """Return the files under version control; skip the test outside of a checkout."""
     done = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -32,14 +32,14 @@ def tracked() -> list[Path]:
 
 
 def sources() -> str:
-    """Give all Python and Rust code of the library in one text."""
+    """Return all Python and Rust code of the library as one text."""
     files = [*ROOT.glob("python/**/*.py"), *ROOT.glob("rust/*/src/**/*.rs")]
     return "\n".join(file.read_text(encoding="utf-8") for file in files if file.name != "errors.py")
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_exports_are_bound_once(name: str) -> None:
-    """``__all__`` names what is there, each once (ruff sorts it)."""
+    """Every name in ``__all__`` exists and occurs once."""
     module = import_module(name)
     assert len(set(module.__all__)) == len(module.__all__)
     assert all(hasattr(module, item) for item in module.__all__)
@@ -53,7 +53,7 @@ def test_public_names_have_docstrings() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_error_is_used(kind: str) -> None:
-    """No kind is promised that nothing raises."""
+    """The library raises every kind."""
     defaults = {
         value.default_kind
         for value in vars(tessarr.errors).values()

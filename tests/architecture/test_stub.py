@@ -12,7 +12,7 @@ STUB = Path(__file__).parents[2] / "python" / "tessarr" / "_engine.pyi"
 
 
 def declared() -> dict[str, set[str]]:
-    """Give the public names of the stub; those of classes with their members."""
+    """Return the public names of the stub, with the members of classes."""
     found: dict[str, set[str]] = {}
     for node in ast.parse(STUB.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef):
