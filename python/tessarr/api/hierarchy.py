@@ -94,7 +94,7 @@ def create_hierarchy(
     'a/b' Array(/a/b, (3,), int16, chunks=(3,), order=C)
     """
     resolved, base = locate_node(store, "a", path, zarr_format)
-    form = zarr_format or run_flow(_find_format(base), resolved) or _given_format(nodes)
+    form = zarr_format or run_flow(_find_format(base), resolved) or _get_user_format(nodes)
     metas = parse_nodes(nodes, resolved, base, form or current().zarr_format)
     created = run_flow(create.create_nodes(metas, overwrite=overwrite, store=resolved), resolved)
     below = len(open_flow.prefix_of(base))
@@ -110,7 +110,7 @@ def _find_format(path: str) -> Flow[ZarrFormat | None]:
     return None if meta is None else meta.zarr_format
 
 
-def _given_format(nodes: Mapping[str, Any]) -> ZarrFormat | None:
+def _get_user_format(nodes: Mapping[str, Any]) -> ZarrFormat | None:
     if not isinstance(nodes, Mapping):
         raise TypeError(f"nodes are a mapping of paths, not {type(nodes).__name__}")
     metas = (read_user_metadata(value, path) for path, value in nodes.items())

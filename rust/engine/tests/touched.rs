@@ -72,7 +72,7 @@ fn put(array: &Array, store: &dyn Store, low: [i64; 2], high: [i64; 2]) {
 
 const ALL: Statistics = Statistics { not_stored: true, fully_stored: true };
 
-fn found(array: &Array, store: &dyn Store, low: [i64; 2], high: [i64; 2]) -> (bool, bool) {
+fn statistics_of(array: &Array, store: &dyn Store, low: [i64; 2], high: [i64; 2]) -> (bool, bool) {
     let found = storage_statistics(operation(array, store), &box_selection(low, high), ALL).unwrap();
     (found.not_stored, found.fully_stored)
 }
@@ -91,16 +91,16 @@ fn statistics_use_the_smallest_chunks() {
     for (chain, chunk) in cases {
         let (array, store) = (compile(8, chain), MemoryStore::new());
         put(&array, &store, [8, 8], [9, 9]);
-        assert_eq!(found(&array, &store, [8, 8], [8 + chunk, 8 + chunk]), (false, true));
-        assert_eq!(found(&array, &store, [8, 8], [9 + chunk, 9]), (false, false));
-        assert_eq!(found(&array, &store, [8 + chunk, 8], [9 + chunk, 9]), (true, false));
-        assert_eq!(found(&array, &store, [0, 0], [8, 64]), (true, false));
-        assert_eq!(found(&array, &store, [0, 0], [64, 64]), (false, false));
-        assert_eq!(found(&array, &store, [64, 64], [72, 72]), (true, false));
-        assert_eq!(found(&array, &store, [0, 0], [0, 64]), (true, true));
+        assert_eq!(statistics_of(&array, &store, [8, 8], [8 + chunk, 8 + chunk]), (false, true));
+        assert_eq!(statistics_of(&array, &store, [8, 8], [9 + chunk, 9]), (false, false));
+        assert_eq!(statistics_of(&array, &store, [8 + chunk, 8], [9 + chunk, 9]), (true, false));
+        assert_eq!(statistics_of(&array, &store, [0, 0], [8, 64]), (true, false));
+        assert_eq!(statistics_of(&array, &store, [0, 0], [64, 64]), (false, false));
+        assert_eq!(statistics_of(&array, &store, [64, 64], [72, 72]), (true, false));
+        assert_eq!(statistics_of(&array, &store, [0, 0], [0, 64]), (true, true));
         put(&array, &store, [0, 0], [64, 64]);
-        assert_eq!(found(&array, &store, [0, 0], [64, 64]), (false, true));
-        assert_eq!(found(&array, &store, [0, 0], [64, 65]), (false, false));
+        assert_eq!(statistics_of(&array, &store, [0, 0], [64, 64]), (false, true));
+        assert_eq!(statistics_of(&array, &store, [0, 0], [64, 65]), (false, false));
     }
 }
 
@@ -110,7 +110,7 @@ fn statistics_list_many_chunks_and_open_few() {
     put(&array, &*inner, [0, 0], [64, 64]);
     for (high, opens, lists) in [([8, 8], 1, 0), ([8, 16], 0, 1), ([16, 64], 0, 1), ([64, 1], 8, 0)] {
         let counted = CountingStore::new(inner.clone());
-        assert_eq!(found(&array, &counted, [0, 0], high), (false, true));
+        assert_eq!(statistics_of(&array, &counted, [0, 0], high), (false, true));
         let counts = counted.counts();
         assert_eq!((counts.opens + counts.looks, counts.lists), (opens, lists), "{high:?}");
     }

@@ -12,14 +12,14 @@ use crate::runtime::error::argument;
 const DEEPEST: usize = 500;
 
 /// The constraints on one kind of chunk: lengths, ratios and number of elements.
-struct Asked(ChunkConstraints);
+struct ConstraintsArgument(ChunkConstraints);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Asked {
+impl<'a, 'py> FromPyObject<'a, 'py> for ConstraintsArgument {
     type Error = PyErr;
 
-    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Asked> {
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<ConstraintsArgument> {
         let (lengths, ratios, elements) = value.extract()?;
-        Ok(Asked(ChunkConstraints { lengths, ratios, elements }))
+        Ok(ConstraintsArgument(ChunkConstraints { lengths, ratios, elements }))
     }
 }
 
@@ -29,8 +29,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Asked {
 #[pyfunction]
 fn choose_chunk_shapes<'py>(
     py: Python<'py>,
-    write: Asked,
-    read: Option<Asked>,
+    write: ConstraintsArgument,
+    read: Option<ConstraintsArgument>,
     domain: &View,
     rank: usize,
 ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyTuple>)> {

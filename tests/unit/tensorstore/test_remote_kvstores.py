@@ -222,7 +222,7 @@ def test_rate_limits_hold(remote_path: tuple[str, Proxy, str]) -> None:
     spec = {**servers.kvstore_spec(kind, proxy, path), name: name}
     store = ts.KvStore.open(spec, context=context).result()
     store["a"] = b"1"
-    limits = context[name]._made(lambda _: None)
+    limits = context[name]._get_or_build(lambda _: None)
     assert repr(limits) == "Limits(reads_per_s=100.0, writes_per_s=1000000.0, doubling_s=3600.0)"
     assert store["a"] == b"1"
 

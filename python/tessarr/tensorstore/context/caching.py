@@ -108,7 +108,7 @@ class SharedCaches:
 
 def caches_of(resource: Resource) -> SharedCaches:
     """Return the caches of a resource ``cache_pool``."""
-    result: SharedCaches = resource._made(SharedCaches)
+    result: SharedCaches = resource._get_or_build(SharedCaches)
     return result
 
 
@@ -182,4 +182,4 @@ def with_cache(
     stays = data in {None, one} or (memory is not None and data is memory.pool)
     if one is None or not stays or not _UNLIMITED.issuperset(sinces):
         return make()  # one pool must not keep another that somebody may let go before
-    return one.get_or_create((store, data is None, metadata is None, sinces), make)
+    return one._get_or_create((store, data is None, metadata is None, sinces), make)

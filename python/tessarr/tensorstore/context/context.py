@@ -67,7 +67,7 @@ class Resource:
         """
         return self._kind.full(self._json) if include_defaults else copy_json(self._json)
 
-    def _made(self, make: Callable[[Any], Any]) -> Any:
+    def _get_or_build(self, make: Callable[[Any], Any]) -> Any:
         """Return what the resource stands for; `make` makes it of its full JSON, once."""
         if self._value is None:
             with _creation_lock:

@@ -86,10 +86,10 @@ class Naming:
                 self._in_context.update(
                     id(value) for value in result if one.in_context or not value._kind.plain
                 )
-            self._named = self._found()
+            self._named = self._name_resources()
         return self._named
 
-    def _found(self) -> dict[int, str]:
+    def _name_resources(self) -> dict[int, str]:
         named = {number: self._uses[number] for number in self._uses if number in self._in_context}
         keys = [one._key for one, _ in named.values() if one._key]
         names: dict[int, str] = {}
@@ -140,7 +140,7 @@ class References:
         Whether all stand in the context, and members say only the names that are not the kinds.
     """
 
-    __slots__ = ("_found", "_values", "context", "in_context", "kinds", "optional")
+    __slots__ = ("_name_resources", "_values", "context", "in_context", "kinds", "optional")
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class References:
         self.optional = optional
         self.in_context = in_context
         self._values = dict(values)
-        self._found: dict[str, Any] | None = None  # what it has of the context
+        self._name_resources: dict[str, Any] | None = None  # what it has of the context
         self.context: Context | None = None
         """Where all are; None if something was said of one, or if they are not bound."""
 
@@ -163,9 +163,9 @@ class References:
         """The resources by the names of members, or their references or JSON."""
         if self.context is None:
             return self._values
-        if self._found is None:
-            self._found = self._bound(self.context)
-        return self._found
+        if self._name_resources is None:
+            self._name_resources = self._bound(self.context)
+        return self._name_resources
 
     @property
     def plain(self) -> bool:
@@ -259,7 +259,7 @@ class References:
             return self._with(self._bound(context))
         new: References = _new(References)
         new.kinds, new.optional, new._values = self.kinds, self.optional, self._values
-        new._found, new.context, new.in_context = None, context, self.in_context
+        new._name_resources, new.context, new.in_context = None, context, self.in_context
         return new
 
     def _bound(self, context: Context) -> dict[str, Any]:
@@ -310,7 +310,7 @@ class References:
         """Return the resource of a member; it has to be bound."""
         if self.context is not None:
             name = self.kinds[member]
-            return self.context._found.get(name) or self.context._resolve(name, ())
+            return self.context._name_resources.get(name) or self.context._resolve(name, ())
         result = self._values[member]
         if not isinstance(result, Resource):
             raise TypeError(f"{member} is not bound to a context")

@@ -310,7 +310,7 @@ class JsonSpec(KvStoreDriverSpec):
         spec = copy(driver.opened_by)
         assert isinstance(spec, cls)
         assert spec._place is not None
-        spec._place = spec._place._settled()
+        spec._place = spec._place._with_resolved_drivers()
         return spec, view
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:

@@ -33,7 +33,7 @@ from tessarr.tensorstore.ndarray_views import allocation_error, empty
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.domain_bounds import mark_explicit, propagate_bounds
 from tessarr.tensorstore.spec.driver_spec import OpenKeywords, OpenRequest, driver_spec
-from tessarr.tensorstore.spec.serialize import pickled_json, told
+from tessarr.tensorstore.spec.serialize import pickled_json, to_minimal_json
 from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.transaction.transaction import (
     Transaction,
@@ -612,7 +612,7 @@ class TensorStore(HandleProperties):
 
     def __repr__(self) -> str:
         try:
-            return format_repr("TensorStore", told(self._spec()))
+            return format_repr("TensorStore", to_minimal_json(self._spec()))
         # another array has replaced this one, or functions have no JSON
         except (ArgumentError, UnsupportedError):
             return "TensorStore(...)"

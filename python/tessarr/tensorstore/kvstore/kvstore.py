@@ -232,7 +232,7 @@ class KvStore(KvStoreBase):
         return self._full_spec().url
 
     def _full_spec(self) -> Spec:
-        new = self._spec._settled().copy()
+        new = self._spec._with_resolved_drivers().copy()
         new._path = self._path
         return new
 
@@ -332,7 +332,7 @@ class KvStore(KvStoreBase):
             store = self._store(full)
             if most == inf or (collecting is None and most):
                 limit = None if most == inf else int(most)
-                result = self._found(store, full, known, span, limit)
+                result = self._read_in(store, full, known, span, limit)
                 if isinstance(result, ReadResult):
                     return finished(result)
                 return run_in_transaction(self._transaction, partial(spawn, result.read))
@@ -340,12 +340,12 @@ class KvStore(KvStoreBase):
             return failed(error)
         if collecting is None:
             return run_in_transaction(
-                self._transaction, partial(spawn, self._found, store, full, known, span)
+                self._transaction, partial(spawn, self._read_in, store, full, known, span)
             )
         place = self._location.store
 
         def begin(_: ReadGroup, sharing: SharedReads) -> Future[ReadResult]:
-            return spawn(self._found, sharing.through(store, place), full, known, span)
+            return spawn(self._read_in, sharing.through(store, place), full, known, span)
 
         read = partial(collecting._defer, begin, [ExpectedRead(place, full, span)])
         return run_in_transaction(self._transaction, read)
@@ -361,7 +361,7 @@ class KvStore(KvStoreBase):
         result: ReadResult = store.read_versioned(full, known, None)
         return result
 
-    def _found(self, store: Any, *wish: Any) -> Any:
+    def _read_in(self, store: Any, *wish: Any) -> Any:
         """Return what a key has in a store, or what reads it later."""
         try:
             return store.read_versioned(*wish)
@@ -490,7 +490,7 @@ class KvStore(KvStoreBase):
     def _copy_to(self, target: KvStore, chosen: _Ends) -> None:
         source, begin, *_ = self._range(chosen)
         for key in map(bytes.decode, self._list_range(chosen, 0)):
-            result = self._found(source, begin + key)
+            result = self._read_in(source, begin + key)
             if result.state == "value":
                 target[key] = result.value
 

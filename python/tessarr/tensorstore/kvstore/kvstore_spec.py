@@ -321,12 +321,14 @@ class Spec:
         beside = naming.shared_context(own=lambda found: deepcopy(found, memo))
         return self._unbind() if beside is None else self._unbind(naming)._bound(beside)
 
-    def _settled(self) -> Spec:
+    def _with_resolved_drivers(self) -> Spec:
         """Return the spec as the store that it opens tells it."""
         based = self._driver.based
         if based is None or based.settle is None:
             return self
-        given, bases = based.settle(self._given, tuple(base._settled() for base in self._bases))
+        given, bases = based.settle(
+            self._given, tuple(base._with_resolved_drivers() for base in self._bases)
+        )
         new = self._with(self._references, bases, self._context)
         new._given = given
         return new

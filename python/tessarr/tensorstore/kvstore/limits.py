@@ -46,7 +46,7 @@ def limit_concurrency(store: Store, resource: Resource) -> Store:
     from tessarr.store.wrappers.limits import LimitedStore, Limits
 
     if _limit(resource) is not None:
-        limits = resource._made(lambda json: Limits(concurrency=json["limit"]))
+        limits = resource._get_or_build(lambda json: Limits(concurrency=json["limit"]))
     elif resource._kind.name == "file_io_concurrency":
         return store
     else:
@@ -64,7 +64,7 @@ def limit_copies(store: Store, resource: Resource) -> Store:
         return store
     from tessarr.store.wrappers.limits import LimitedStore, Limits
 
-    return LimitedStore(store, resource._made(lambda json: Limits(chunks=json["limit"])))
+    return LimitedStore(store, resource._get_or_build(lambda json: Limits(chunks=json["limit"])))
 
 
 def limit_rate(store: Store, resource: Resource | None) -> Store:
@@ -73,7 +73,7 @@ def limit_rate(store: Store, resource: Resource | None) -> Store:
         return store
     from tessarr.store.wrappers.limits import LimitedStore, Limits
 
-    def made(json: Any) -> Limits:
+    def read_limits(json: Any) -> Limits:
         doubling = parse_seconds(json["doubling_time"]) if "doubling_time" in json else 0
         return Limits(
             reads_per_s=json.get("read_rate") or None,
@@ -81,7 +81,7 @@ def limit_rate(store: Store, resource: Resource | None) -> Store:
             doubling_s=doubling or None,
         )
 
-    return LimitedStore(store, resource._made(made))
+    return LimitedStore(store, resource._get_or_build(read_limits))
 
 
 def retry_requests(store: Store, resource: Resource) -> Store:

@@ -111,7 +111,7 @@ FILE: Final = Driver(
 
 
 def _open_memory(resources: References, *_: Any) -> StoreLocation:
-    return StoreLocation(resources.resource("memory_key_value_store")._made(_new_memory))
+    return StoreLocation(resources.resource("memory_key_value_store")._get_or_build(_new_memory))
 
 
 def _new_memory(_: Any) -> Store:

@@ -335,14 +335,14 @@ def _parsed(json: Any) -> LayoutConstraints:
 
 def _with(made: LayoutConstraints, given: dict[str, Any]) -> LayoutConstraints:
     """Return constraints with those that members state, which are taken out."""
-    for what, stated in _stated(given):
+    for what, stated in _parse_members(given):
         if stated.rank > _MAX_RANK:
             raise ArgumentError(f"{what}: the rank {stated.rank} is outside of [0, {_MAX_RANK}]")
         made = made.merged(stated, what)
     return made
 
 
-def _stated(given: dict[str, Any]) -> Iterator[tuple[str, LayoutConstraints]]:
+def _parse_members(given: dict[str, Any]) -> Iterator[tuple[str, LayoutConstraints]]:
     """Return what each member states, by its name; they are taken out."""
     if "rank" in given:
         yield "rank", LayoutConstraints(integer(0, _MAX_RANK)(given.pop("rank"), "rank"))
@@ -360,10 +360,12 @@ def _stated(given: dict[str, Any]) -> Iterator[tuple[str, LayoutConstraints]]:
             row = read_row(given.pop(key), key == "grid_origin", _origin, key)
             yield key, LayoutConstraints(len(row), origin=row)
     for prefix in _PREFIXES:
-        yield from _stated_grids(prefix, given)
+        yield from _parse_grid_members(prefix, given)
 
 
-def _stated_grids(prefix: str, given: dict[str, Any]) -> Iterator[tuple[str, LayoutConstraints]]:
+def _parse_grid_members(
+    prefix: str, given: dict[str, Any]
+) -> Iterator[tuple[str, LayoutConstraints]]:
     if prefix in given:
         parts = given[prefix]
         if isinstance(parts, Mapping) and any(_is_flat(part) for part in parts.values()):

@@ -118,8 +118,8 @@ class CodecEntry:
         }
         if configuration.get("shuffle") == "noshuffle":
             configuration.pop("typesize", None)
-        stated: JSONObject = {"name": self.name}
-        return {**stated, "configuration": configuration} if configuration else stated
+        document: JSONObject = {"name": self.name}
+        return {**document, "configuration": configuration} if configuration else document
 
     def merged(self, other: CodecEntry, *, strict: bool) -> CodecEntry:
         """Return both together.
@@ -301,13 +301,13 @@ class ChainSpec:
             options["codecs"] = self
         return ChainSpec((), CodecEntry(SHARDING, "array_bytes", options), ())
 
-    def stated(self) -> ChainSpec:
+    def with_defaults(self) -> ChainSpec:
         """Return the chain with what it means in a stored document that an option is left out."""
         middle = self.array_bytes
         if middle is not None and middle.name == SHARDING:
             options = {"index_location": "end", **middle.options}
             options |= {
-                name: chain.stated()
+                name: chain.with_defaults()
                 for name, chain in options.items()
                 if isinstance(chain, ChainSpec)
             }
@@ -366,10 +366,10 @@ def complete_configuration(name: str, options: Mapping[str, Any]) -> JSONObject:
         If there is no such codec, or it cannot have them.
     """
     try:
-        stated = codecs.to_codec({"name": name, "configuration": dict(options)}).to_json(3)
+        document = codecs.to_codec({"name": name, "configuration": dict(options)}).to_json(3)
     except UnsupportedError as error:
         raise ArgumentError(str(error)) from error
-    json: JSONObject = stated.get("configuration", {})
+    json: JSONObject = document.get("configuration", {})
     return json
 
 

@@ -56,7 +56,7 @@ def fill_from_json(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
     pairs = dtype is not None and dtype.name in {"complex64", "complex128"}
     shape = _shape(value, pairs=pairs)
     elements = _flat(value, shape)
-    if dtype is None or _as_given(dtype):
+    if dtype is None or _is_python_object(dtype):
         result = np.empty(prod(shape), object)
         for k, element in enumerate(elements):
             name = None if dtype is None else dtype.name
@@ -73,7 +73,7 @@ def fill_from_json(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
     )
 
 
-def _as_given(dtype: DataType) -> bool:
+def _is_python_object(dtype: DataType) -> bool:
     """Tell whether elements are kept as they are given: Python objects, and bytes."""
     return dtype.numpy_dtype.hasobject or dtype.name in {"byte", "char"}
 
@@ -160,7 +160,7 @@ def read_fill(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
         raise _refusal(value, error) from error
     _check_objects(result, dtype.name)
     if given.dtype.kind in "biufc":
-        _check_kept(given, result, dtype)
+        _check_exact(given, result, dtype)
     if result.ndim or result is given:
         return freeze(drop_broadcast(result))
     result.setflags(write=False)
@@ -212,11 +212,11 @@ def _convert_fill(fill: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
             result = fill.astype(dtype.numpy_dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
-    _check_kept(fill, result, dtype)
+    _check_exact(fill, result, dtype)
     return result
 
 
-def _check_kept(given: npt.NDArray[Any], found: npt.NDArray[Any], dtype: DataType) -> None:
+def _check_exact(given: npt.NDArray[Any], found: npt.NDArray[Any], dtype: DataType) -> None:
     """Raise an error if a conversion changed more than the precision of a value."""
     exact = given.dtype.kind not in "fc" or found.dtype.kind in "biuSU"
     # Python compares numbers of different types by what they are, not by what they become.

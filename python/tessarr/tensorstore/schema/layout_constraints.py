@@ -111,7 +111,7 @@ class LayoutConstraints:
                 self._find = None
             return getattr(self, name)
 
-    def found(self) -> LayoutRows:
+    def resolve(self) -> LayoutRows:
         """Return the order, the origin and the grids; from then on they are known.
 
         Raises

@@ -74,14 +74,14 @@ class OpenMode:
             boolean(value, name)
         if "open" not in result and "create" not in result:
             result["open"] = True
-        return cls(**result)._settled()
+        return cls(**result)._with_implied_flags()
 
     @classmethod
     def _names(cls) -> tuple[str, ...]:
         """Return the names of the flags."""
         return _NAMES
 
-    def _settled(self) -> OpenMode:
+    def _with_implied_flags(self) -> OpenMode:
         if self.assume_metadata:
             self.assume_cached_metadata = False
         if not any(_values(self)):
@@ -117,7 +117,7 @@ class OpenMode:
         kept = (
             set() if asked & {"open", "create"} else {n for n in self._names() if getattr(self, n)}
         )
-        return OpenMode(**dict.fromkeys(asked | kept, True))._settled()
+        return OpenMode(**dict.fromkeys(asked | kept, True))._with_implied_flags()
 
     def _values(self) -> tuple[bool, ...]:
         """Return what only equal modes have."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Spec: TypeAlias = Any
 """What is told, which is made of what is here."""
 
-__all__ = ["context_json", "everything", "naming_of", "pickled_json", "told"]
+__all__ = ["context_json", "everything", "naming_of", "pickled_json", "to_minimal_json"]
 
 
 def naming_of(driver: DriverSpec, *, bound: bool = False, brief: bool = False) -> Naming:
@@ -28,7 +28,7 @@ def naming_of(driver: DriverSpec, *, bound: bool = False, brief: bool = False) -
     return naming
 
 
-def told(spec: Spec, *, bound: bool = False) -> JSONObject:
+def to_minimal_json(spec: Spec, *, bound: bool = False) -> JSONObject:
     """Return the JSON without defaults, parts of which are not to be modified, in any order."""
     return everything(spec, naming_of(spec._driver, bound=bound))
 

@@ -47,7 +47,7 @@ from tessarr.tensorstore.spec.serialize import (
     everything,
     naming_of,
     pickled_json,
-    told,
+    to_minimal_json,
 )
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class Spec(Indexable):
         """
         known = self._seen()
         known.update(codec=self._driver.codec())
-        known._layout.found()
+        known._layout.resolve()
         return known
 
     def _seen(self) -> Schema:
@@ -327,7 +327,7 @@ class Spec(Indexable):
         (3, 4)
         """
         known = self._seen()
-        known._layout.found()
+        known._layout.resolve()
         return known.chunk_layout
 
     @property
@@ -584,7 +584,7 @@ class Spec(Indexable):
                 everything(self, naming_of(self._driver), include_defaults=True)
             )
         else:
-            json = sort_members(told(self))
+            json = sort_members(to_minimal_json(self))
         return json
 
     def __eq__(self, other: object) -> bool:
@@ -601,7 +601,7 @@ class Spec(Indexable):
 
     def __repr__(self) -> str:
         try:
-            return format_repr("Spec", told(self, bound=True))
+            return format_repr("Spec", to_minimal_json(self, bound=True))
         except UnsupportedError:  # functions and bytes are no JSON
             return "Spec(...)"
 

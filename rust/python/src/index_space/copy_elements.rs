@@ -153,7 +153,7 @@ impl<'py> Copies<'py> {
             return Err(argument(py, "the arrays have other shapes"));
         }
         let array = match self.written.meet(extent(from.0)) {
-            true => self.apart(from.0)?,
+            true => self.copy_once(from.0)?,
             false => from.0.clone(),
         };
         let from = (&array, from.1);
@@ -166,7 +166,7 @@ impl<'py> Copies<'py> {
     }
 
     /// A copy of an array, which is made once.
-    fn apart(&mut self, array: &Array<'py>) -> PyResult<Array<'py>> {
+    fn copy_once(&mut self, array: &Array<'py>) -> PyResult<Array<'py>> {
         if let Some((_, made)) = self.copied.get(&array.as_ptr()) {
             return Ok(made.clone());
         }

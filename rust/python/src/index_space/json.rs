@@ -255,11 +255,11 @@ pub(super) fn members<'py>(
     let found = PyDict::new(py);
     let dims = &view.dims;
     if dims.iter().any(|dim| dim.upper <= INFINITE || !dim.implicit.1) {
-        let column = dims.iter().map(|dim| stated_bound(py, dim.upper, dim.implicit.1));
+        let column = dims.iter().map(|dim| bound_to_json(py, dim.upper, dim.implicit.1));
         found.set_item(format!("{prefix}exclusive_max"), column.collect::<PyResult<Vec<_>>>()?)?;
     }
     if dims.iter().any(|dim| dim.lower != -INFINITE || !dim.implicit.0) {
-        let column = dims.iter().map(|dim| stated_bound(py, dim.lower, dim.implicit.0));
+        let column = dims.iter().map(|dim| bound_to_json(py, dim.lower, dim.implicit.0));
         found.set_item(format!("{prefix}inclusive_min"), column.collect::<PyResult<Vec<_>>>()?)?;
     }
     if dims.iter().any(|dim| dim.label.is_some()) {
@@ -270,14 +270,14 @@ pub(super) fn members<'py>(
         found.set_item(format!("{prefix}rank"), dims.len())?;
     }
     if !prefix.is_empty() && !view.is_identity() {
-        let maps = view.maps.iter().map(|map| stated_map(py, map));
+        let maps = view.maps.iter().map(|map| map_to_json(py, map));
         found.set_item("output", maps.collect::<PyResult<Vec<_>>>()?)?;
     }
     Ok(found)
 }
 
 /// A bound as JSON has it.
-fn stated_bound(py: Python<'_>, bound: i64, implicit: bool) -> PyResult<Bound<'_, PyAny>> {
+fn bound_to_json(py: Python<'_>, bound: i64, implicit: bool) -> PyResult<Bound<'_, PyAny>> {
     let value = match bound {
         _ if bound == -INFINITE => PyString::new(py, "-inf").into_any(),
         END => PyString::new(py, "+inf").into_any(),
@@ -286,7 +286,7 @@ fn stated_bound(py: Python<'_>, bound: i64, implicit: bool) -> PyResult<Bound<'_
     Ok(if implicit { PyList::new(py, [value])?.into_any() } else { value })
 }
 
-fn stated_map<'py>(py: Python<'py>, map: &OutputMap) -> PyResult<Bound<'py, PyDict>> {
+fn map_to_json<'py>(py: Python<'py>, map: &OutputMap) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     match &map.source {
         MapSource::Constant => {}
@@ -296,7 +296,7 @@ fn stated_map<'py>(py: Python<'py>, map: &OutputMap) -> PyResult<Bound<'py, PyDi
             let (lower, upper) = listed.within;
             if listed.indices.min_max().is_some_and(|(least, most)| least < lower || most >= upper) {
                 let last = if upper == END { END } else { upper - 1 };
-                let ends = [stated_bound(py, lower, false)?, stated_bound(py, last, false)?];
+                let ends = [bound_to_json(py, lower, false)?, bound_to_json(py, last, false)?];
                 found.set_item("index_array_bounds", PyList::new(py, ends)?)?;
             }
         }

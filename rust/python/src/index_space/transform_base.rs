@@ -54,7 +54,7 @@ impl TransformBase {
     }
 
     /// A new instance of the same kind: a domain or a transform.
-    fn made<'py>(slf: &Bound<'py, Self>, view: Py<View>) -> PyResult<Bound<'py, Self>> {
+    fn of_same_kind<'py>(slf: &Bound<'py, Self>, view: Py<View>) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
         let class = slf.get_type();
         if class.is(transforms(py)?) || class.is(domains(py)?) {
@@ -109,7 +109,7 @@ impl TransformBase {
 
     /// The same kind of object with another view.
     fn _with_view<'py>(slf: &Bound<'py, Self>, view: Py<View>) -> PyResult<Bound<'py, Self>> {
-        TransformBase::made(slf, view)
+        TransformBase::of_same_kind(slf, view)
     }
 
     /// The positions.
@@ -163,7 +163,7 @@ impl TransformBase {
     #[getter(T)]
     fn turned<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let view = Bound::new(slf.py(), slf.get().view(slf.py())?.reverse())?;
-        TransformBase::made(slf, view.unbind())
+        TransformBase::of_same_kind(slf, view.unbind())
     }
 
     /// The number of dimensions.
@@ -312,7 +312,8 @@ impl Indexer {
                 name => view.apply_operation(py, name, key),
             };
             if let Ok(Some(view)) = found {
-                return TransformBase::made(placed, Bound::new(py, view)?.unbind())?.into_bound_py_any(py);
+                return TransformBase::of_same_kind(placed, Bound::new(py, view)?.unbind())?
+                    .into_bound_py_any(py);
             }
         }
         owner.call_method1(intern!(py, "_apply_operation"), (name, key))

@@ -243,7 +243,7 @@ impl KvStoreBase {
     }
 
     /// The same store with another path.
-    fn behind<'py>(slf: &Bound<'py, Self>, path: Bound<'py, PyString>) -> PyResult<Bound<'py, Self>> {
+    fn with_path<'py>(slf: &Bound<'py, Self>, path: Bound<'py, PyString>) -> PyResult<Bound<'py, Self>> {
         let transaction = slf.get()._transaction(slf.py());
         KvStoreBase::other(slf, Mutable { path: path.unbind(), transaction })
     }
@@ -260,7 +260,10 @@ impl KvStoreBase {
     }
 
     /// A completed future with a result or an error.
-    fn told<'py>(py: Python<'py>, done: PyResult<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    fn completed_future<'py>(
+        py: Python<'py>,
+        done: PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         static FINISHED: OnceCell<Py<PyAny>> = OnceCell::new();
         static FAILED: OnceCell<Py<PyAny>> = OnceCell::new();
         static NOTHING: OnceCell<Py<PyAny>> = OnceCell::new();
@@ -373,13 +376,13 @@ impl KvStoreBase {
         let py = slf.py();
         let suffix = text(suffix, "a path")?;
         let path = PyString::new(py, &[slf.get().path(py).to_str(py)?, &suffix].concat());
-        KvStoreBase::behind(slf, path)
+        KvStoreBase::with_path(slf, path)
     }
 
     fn __truediv__<'py>(slf: &Bound<'py, Self>, component: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
         let component = as_text(component, "a path")?;
-        KvStoreBase::behind(slf, join_path(slf.get().path(py).bind(py), &component)?)
+        KvStoreBase::with_path(slf, join_path(slf.get().path(py).bind(py), &component)?)
     }
 
     /// The key in the store.
@@ -413,10 +416,10 @@ impl KvStoreBase {
         let (py, this) = (slf.py(), slf.get());
         KvStoreBase::check(slf, true, if writes { "written" } else { "listed" })?;
         let start = this.place(py).key(this.path(py).to_str(py)?);
-        let behind = |key: &Bound<'_, PyBytes>| [start.as_bytes(), key.as_bytes()].concat();
+        let key_after = |key: &Bound<'_, PyBytes>| [start.as_bytes(), key.as_bytes()].concat();
         let (first, last) = ends;
-        let last = if last.as_bytes().is_empty() { Vec::new() } else { behind(&last) };
-        let first = behind(&first);
+        let last = if last.as_bytes().is_empty() { Vec::new() } else { key_after(&last) };
+        let first = key_after(&first);
         let store = if this.chosen().transaction.is_none() {
             this.place(py).store.bind(py).clone()
         } else {
@@ -499,7 +502,7 @@ impl KvStoreBase {
                 .call_method1(intern!(py, "_read"), (key, if_not_equal, staleness_bound, batch, byte_range));
         }
         let found = this.place(py).store.get().read_versioned(py, &key, None, None, None);
-        KvStoreBase::told(py, found.and_then(|found| found.into_bound_py_any(py)))
+        KvStoreBase::completed_future(py, found.and_then(|found| found.into_bound_py_any(py)))
     }
 
     /// Replace the value of a key.
@@ -541,7 +544,7 @@ impl KvStoreBase {
         let store = this.place(py).store.get();
         let known = known.as_ref().map(|known| known.as_bytes());
         let done = store.write_versioned(py, &key, value.as_deref(), known);
-        KvStoreBase::told(py, done.and_then(|stamp| Ok(Bound::new(py, stamp)?.into_any())))
+        KvStoreBase::completed_future(py, done.and_then(|stamp| Ok(Bound::new(py, stamp)?.into_any())))
     }
 
     /// Delete all keys in a range.
@@ -571,7 +574,7 @@ impl KvStoreBase {
         if !slf.get().is_nonblocking(py) {
             return slf.call_method1(intern!(py, "_start_delete_range"), (ends,));
         }
-        KvStoreBase::told(py, KvStoreBase::_delete(slf, ends).map(|()| py.None().into_bound(py)))
+        KvStoreBase::completed_future(py, KvStoreBase::_delete(slf, ends).map(|()| py.None().into_bound(py)))
     }
 
     /// List the keys of a range without the path and without `strip` more bytes.

@@ -336,7 +336,7 @@ impl ReadResult {
 }
 
 type Members = (&'static str, Py<PyBytes>, Py<TimestampedStorageGeneration>);
-type Stated = (State, Py<PyBytes>, Py<TimestampedStorageGeneration>);
+type ResultParts = (State, Py<PyBytes>, Py<TimestampedStorageGeneration>);
 
 #[pymethods]
 impl ReadResult {
@@ -434,7 +434,7 @@ impl ReadResult {
         pickle_parts(slf, (ReadResult::members(slf)?, attributes(slf)?))
     }
 
-    fn __setstate__(slf: &Bound<'_, Self>, state: (Stated, Attributes<'_>)) -> PyResult<()> {
+    fn __setstate__(slf: &Bound<'_, Self>, state: (ResultParts, Attributes<'_>)) -> PyResult<()> {
         let ((state, value, stamp), kept) = state;
         let result = ReadResult { state, value, stamp: Stamp::Made(stamp) };
         let _old = std::mem::replace(&mut *slf.borrow_mut(), result);

@@ -18,7 +18,7 @@ use crate::store::Store;
 const SMALL: u64 = 1 << 16;
 
 /// The result of a read.
-enum Found {
+enum StoredState {
     Missing,
     /// The reader has this generation.
     Known,
@@ -53,53 +53,53 @@ impl ConditionalRead {
     }
 
     /// The result for a value, if it needs at most `most` bytes of it.
-    fn find(&self, object: Option<Box<dyn engine::ValueReader>>, most: u64) -> Result<Found> {
-        let Some(object) = object else { return Ok(Found::Missing) };
+    fn find(&self, object: Option<Box<dyn engine::ValueReader>>, most: u64) -> Result<StoredState> {
+        let Some(object) = object else { return Ok(StoredState::Missing) };
         let size = object.size();
         let hashed = matches!(self.known[..], [DIGEST, ..]);
         if (!hashed || size <= most) && self.is_known(&*object)? {
-            return Ok(Found::Known);
+            return Ok(StoredState::Known);
         }
         let (begin, end) = self.span.map_or(Ok((0, size as usize)), |span| within(span, size))?;
         if (if hashed { size } else { (end - begin) as u64 }) > most {
-            return Ok(Found::More(object));
+            return Ok(StoredState::More(object));
         }
         let version = object.version();
         if self.span.is_none() {
-            return Ok(Found::Value(engine::LoadedValue::of(object)?, version));
+            return Ok(StoredState::Value(engine::LoadedValue::of(object)?, version));
         }
         if version.is_none() && size <= SMALL {
             let whole = engine::read_all(&*object)?;
-            return Ok(Found::Part(whole.get(begin..end).unwrap_or_default().to_vec(), whole));
+            return Ok(StoredState::Part(whole.get(begin..end).unwrap_or_default().to_vec(), whole));
         }
         let mut part = scratch::repeated(0, end - begin)?;
         object.read_at(begin as u64, &mut part)?;
         Ok(match version {
-            Some(_) => Found::Value(engine::LoadedValue::Copied(part), version),
-            None => Found::PartOf(part, begin),
+            Some(_) => StoredState::Value(engine::LoadedValue::Copied(part), version),
+            None => StoredState::PartOf(part, begin),
         })
     }
 
-    fn answer(self, py: Python<'_>, found: Found) -> PyResult<ReadOutcome> {
+    fn answer(self, py: Python<'_>, found: StoredState) -> PyResult<ReadOutcome> {
         let time = self.time;
         let stamp = |generation: &[u8]| {
             Ok::<_, PyErr>(Stamp::Made(Py::new(py, TimestampedStorageGeneration::of(py, generation, time))?))
         };
         let (state, value, stamp) = match found {
-            Found::Missing => (State::Missing, PyBytes::new(py, b""), stamp(&MISSING)?),
-            Found::Known => (State::Unspecified, PyBytes::new(py, b""), stamp(&self.known)?),
-            Found::Value(value, version) => {
+            StoredState::Missing => (State::Missing, PyBytes::new(py, b""), stamp(&MISSING)?),
+            StoredState::Known => (State::Unspecified, PyBytes::new(py, b""), stamp(&self.known)?),
+            StoredState::Value(value, version) => {
                 let basis = version.map_or(Basis::Value, Basis::Version);
                 (State::Value, PyBytes::new(py, value.bytes()), Stamp::Of(basis, time))
             }
-            Found::Part(value, whole) => {
+            StoredState::Part(value, whole) => {
                 (State::Value, PyBytes::new(py, &value), stamp(&compute_digest(py, &whole)?)?)
             }
-            Found::PartOf(value, begin) => {
+            StoredState::PartOf(value, begin) => {
                 let basis = Basis::PartOf(self.store, self.key, begin);
                 (State::Value, PyBytes::new(py, &value), Stamp::Of(basis, time))
             }
-            Found::More(object) => {
+            StoredState::More(object) => {
                 return Ok(ReadOutcome::Later(UnreadValue(Some((object, self)))));
             }
         };

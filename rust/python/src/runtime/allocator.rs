@@ -11,7 +11,7 @@ use mimalloc::MiMalloc;
 const LARGE_BYTES: usize = 64 << 10;
 
 /// The drop in memory use after which all free memory returns to the system.
-const KEPT_BYTES: usize = 256 << 20;
+const RETAINED_BYTES: usize = 256 << 20;
 
 /// The delay in milliseconds after which free memory returns to the system; mimalloc's default is
 /// 10. Chunks are large, and reading a few takes longer than that.
@@ -59,7 +59,7 @@ impl Allocator {
         let used = self.used.fetch_sub(bytes, Relaxed).saturating_sub(bytes);
         let most = self.most.load(Relaxed);
         // Of several threads one does it.
-        if most.saturating_sub(used) > KEPT_BYTES
+        if most.saturating_sub(used) > RETAINED_BYTES
             && self.most.compare_exchange(most, used, Relaxed, Relaxed).is_ok()
         {
             // SAFETY: it may be called at any time outside of mimalloc.

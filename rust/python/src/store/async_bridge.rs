@@ -13,7 +13,7 @@ use crate::runtime::error::foreign;
 
 thread_local! {
     /// The store that completes a request in this thread; it receives the next requests afterwards.
-    static TELLS: Cell<*const PyForeign> = const { Cell::new(std::ptr::null()) };
+    static COMPLETING: Cell<*const PyForeign> = const { Cell::new(std::ptr::null()) };
 }
 
 /// Non-blocking reads from a store written in Python.
@@ -22,7 +22,7 @@ pub(crate) struct PythonGet(pub(crate) Arc<PyForeign>);
 impl AsyncGet for PythonGet {
     fn get(&self, key: &str, want: ReadHint, told: Completion) {
         if let Some((key, told)) = self.0.start_get(key.to_owned(), want, told) {
-            ask(&self.0, key, want, told);
+            queue_open(&self.0, key, want, told);
         }
     }
 }
@@ -37,10 +37,10 @@ impl AsyncPut for PythonPut {
 }
 
 /// Queue a request for Python to open a value.
-pub(crate) fn ask(store: &Arc<PyForeign>, key: String, want: ReadHint, told: Completion) {
+pub(crate) fn queue_open(store: &Arc<PyForeign>, key: String, want: ReadHint, told: Completion) {
     let opening = store.opening(want);
     let asked = OpenRequest { store: store.clone(), key, opening, told: Mutex::new(Some(told)) };
-    if !store.asked.add(asked) || TELLS.get() == Arc::as_ptr(store) {
+    if !store.asked.add(asked) || COMPLETING.get() == Arc::as_ptr(store) {
         return; // who has added the first one has it taken with that
     }
     let taker = RequestQueue { store: store.clone() };
@@ -48,7 +48,7 @@ pub(crate) fn ask(store: &Arc<PyForeign>, key: String, want: ReadHint, told: Com
         store.call(|object| object.call_method1(intern!(object.py(), "_serve_requests"), (taker,)).map(drop))
     };
     if let Err(error) = guarded(call) {
-        store.asked.take().iter().for_each(|asked| asked.told(Err(error.clone())));
+        store.asked.take().iter().for_each(|asked| asked.finish(Err(error.clone())));
     }
 }
 
@@ -85,7 +85,7 @@ impl OpenRequest {
         self.lock().as_ref().is_some_and(Completion::is_active)
     }
 
-    fn told(&self, opened: OpenResult) {
+    fn finish(&self, opened: OpenResult) {
         let told = self.lock().take();
         if let Some(told) = told {
             told.complete(opened);
@@ -93,14 +93,14 @@ impl OpenRequest {
     }
 
     /// Complete the request; return the next requests, which no other thread takes.
-    fn told_by_store(&self, opened: OpenResult) -> Vec<OpenRequest> {
-        let before = TELLS.replace(Arc::as_ptr(&self.store));
+    fn complete_by_store(&self, opened: OpenResult) -> Vec<OpenRequest> {
+        let before = COMPLETING.replace(Arc::as_ptr(&self.store));
         let told = || {
-            self.told(opened);
+            self.finish(opened);
             Ok(())
         };
         let _ = guarded(told); // the panic hook tells of a panic
-        TELLS.set(before);
+        COMPLETING.set(before);
         self.store.wanted()
     }
 }
@@ -132,12 +132,12 @@ impl OpenRequest {
             let opened = self.store.opened(&self.key, value, &self.opening);
             opened.map_err(|raised| foreign(value.py(), raised))
         };
-        self.told_by_store(guarded(open))
+        self.complete_by_store(guarded(open))
     }
 
     /// Fail the request with an exception. Returns the next requests.
     fn fail(&self, error: Bound<'_, PyAny>) -> Vec<OpenRequest> {
         let py = error.py();
-        self.told_by_store(Err(foreign(py, PyErr::from_value(error))))
+        self.complete_by_store(Err(foreign(py, PyErr::from_value(error))))
     }
 }

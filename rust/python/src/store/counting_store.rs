@@ -47,11 +47,11 @@ impl CountingStore {
     /// The numbers of requests: opens, reads, read_bytes, updates, looks (opens in order to change
     /// a value) and look_reads, written_bytes, holds, lists, delete_prefixes.
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        told(py, self.counting.counts())
+        counts_to_dict(py, self.counting.counts())
     }
 }
 
-fn told(py: Python<'_>, counts: engine::Counts) -> PyResult<Bound<'_, PyDict>> {
+fn counts_to_dict(py: Python<'_>, counts: engine::Counts) -> PyResult<Bound<'_, PyDict>> {
     let fields = [
         ("opens", counts.opens),
         ("reads", counts.reads),
@@ -70,5 +70,5 @@ fn told(py: Python<'_>, counts: engine::Counts) -> PyResult<Bound<'_, PyDict>> {
 /// The numbers of requests of all local stores of this process, as in `CountingStore.counts`.
 #[pyfunction]
 fn count_local_requests(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    told(py, engine::local_counts())
+    counts_to_dict(py, engine::local_counts())
 }

@@ -14,7 +14,7 @@ use tessarr_engine::store::{
 };
 use tessarr_engine::{Error, Result};
 
-use super::async_bridge::ask;
+use super::async_bridge::queue_open;
 use super::foreign::{wrong_count, Bytes, Opening, PyForeign, Whole};
 use crate::runtime::error::foreign;
 
@@ -111,7 +111,7 @@ impl HttpSite {
 
 impl Place {
     /// Read a value, or the byte range of a header, and wait for the response.
-    fn asked(&self, key: &str, range: Option<&str>) -> Result<GetOutcome> {
+    fn fetch(&self, key: &str, range: Option<&str>) -> Result<GetOutcome> {
         let url = self.url(key);
         let waits = Arc::new(());
         let is_waiting = Arc::downgrade(&waits);
@@ -210,7 +210,7 @@ impl PyForeign {
         place.web.get(&url, range.as_deref(), told.active_check(), move |answer| {
             match store.parse_response(answer, &key, want) {
                 Some(opened) => told.complete(opened),
-                None if told.is_active() => run_blocking(|| ask(&store, key, want, told)),
+                None if told.is_active() => run_blocking(|| queue_open(&store, key, want, told)),
                 None => {}
             }
         });
@@ -221,7 +221,7 @@ impl PyForeign {
     pub(crate) fn open_at_site(self: &Arc<Self>, key: &str, want: ReadHint) -> Result<Option<OpenResult>> {
         let Some(place) = self.place() else { return Ok(None) };
         self.check_may_block()?;
-        let answer = place.asked(key, wanted(&self.opening(want)).0.as_deref())?;
+        let answer = place.fetch(key, wanted(&self.opening(want)).0.as_deref())?;
         Ok(self.parse_response(answer, key, want))
     }
 
@@ -379,7 +379,7 @@ impl RemoteValue {
         let known = self.known();
         // Whoever has refused a range need not have told the state.
         let is_first = known.data.is_empty() && known.tag.is_empty();
-        match place.asked(&self.key, Some(&format!("bytes={offset}-{last}")))? {
+        match place.fetch(&self.key, Some(&format!("bytes={offset}-{last}")))? {
             GetOutcome::ResponseBody(piece)
                 if piece.size != self.size || !is_first && piece.tag != known.tag =>
             {

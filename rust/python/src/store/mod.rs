@@ -191,7 +191,7 @@ impl Store {
                 raised = None;
                 let mut error = Error::internal("no value was made");
                 let made = crate::runtime::atexit::attached(|py| {
-                    let made = made_of(make.bind(py), current.as_deref());
+                    let made = call_updater(make.bind(py), current.as_deref());
                     // Nothing asks again, or tells something else, where a program ends.
                     let ends = |raised: &PyErr| !raised.is_instance_of::<PyException>(py);
                     error.code = made.as_ref().is_err_and(ends).then_some(EXIT);
@@ -441,7 +441,7 @@ fn key_range<'b>(first: Option<&'b [u8]>, end: Option<&'b [u8]>) -> engine::KeyR
 }
 
 /// The change that `make` returns for a value.
-fn made_of(make: &Bound<'_, PyAny>, current: Option<&[u8]>) -> PyResult<engine::Change<'static>> {
+fn call_updater(make: &Bound<'_, PyAny>, current: Option<&[u8]>) -> PyResult<engine::Change<'static>> {
     let current = current.map(|bytes| PyBytes::new(make.py(), bytes));
     let made = make.call1((current.as_ref(),))?;
     if current.is_some_and(|current| made.is(&current)) {

@@ -376,7 +376,7 @@ class Constraints(ABC):
         """Return the known layout of chunks, computed on first use."""
         if rank is None or schema._layout is NO_LAYOUT:
             return self.layout(schema, rank, inner)
-        return LayoutConstraints.later(rank, lambda: self.layout(schema, rank, inner).found())
+        return LayoutConstraints.later(rank, lambda: self.layout(schema, rank, inner).resolve())
 
     def resolve_constraints(
         self, schema: Schema, of: Field

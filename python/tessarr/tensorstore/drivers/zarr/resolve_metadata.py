@@ -76,7 +76,7 @@ def effective(driver: str, metadata: Any, schema: Schema, field: Field = WHOLE) 
     constraints = read_constraints(driver, metadata)
     result = constraints.effective(schema, field)
     result.update(codec=constraints.codec_with(schema))
-    result._layout.found()
+    result._layout.resolve()
     return result
 
 

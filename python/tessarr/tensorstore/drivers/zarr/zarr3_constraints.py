@@ -274,7 +274,7 @@ def units_of(meta: ArrayMeta) -> Units:
 
 def chain_of(meta: ArrayMeta) -> ChainSpec:
     """Return the codecs of an array, with the options that documents may leave out."""
-    return ChainSpec.read(meta.codecs.to_json()).stated()
+    return ChainSpec.read(meta.codecs.to_json()).with_defaults()
 
 
 def _complete(

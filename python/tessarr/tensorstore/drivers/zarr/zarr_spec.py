@@ -123,7 +123,7 @@ class ZarrSpec(KvStoreDriverSpec):
         opened: Self = driver.opened_by
         properties = driver.properties
         assert opened._place is not None
-        spec = opened._with(opened._references.distinct(), opened._place._settled())
+        spec = opened._with(opened._references.distinct(), opened._place._with_resolved_drivers())
         spec._mode = OpenMode(open=True, assume_metadata=opened._mode.assume_metadata)
         spec.schema = properties.element
         names = driver.array._meta.data_type.numpy.names

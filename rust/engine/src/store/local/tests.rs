@@ -127,7 +127,7 @@ fn pipes_are_absent_and_do_not_block() {
 }
 
 #[test]
-fn only_settled_files_have_versions() {
+fn only_files_older_than_clock_resolution_have_versions() {
     let folder = Folder::new();
     let store = store(&folder);
     put(&store, "k", b"v").unwrap();
