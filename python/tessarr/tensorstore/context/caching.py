@@ -182,4 +182,4 @@ def with_cache(
     stays = data in {None, one} or (memory is not None and data is memory.pool)
     if one is None or not stays or not _UNLIMITED.issuperset(sinces):
         return make()  # one pool must not keep another that somebody may let go before
-    return one._get_or_create((store, data is None, metadata is None, sinces), make)
+    return one.get_or_create((store, data is None, metadata is None, sinces), make)

@@ -310,7 +310,7 @@ class References:
         """Return the resource of a member; it has to be bound."""
         if self.context is not None:
             name = self.kinds[member]
-            return self.context._name_resources.get(name) or self.context._resolve(name, ())
+            return self.context._found.get(name) or self.context._resolve(name, ())
         result = self._values[member]
         if not isinstance(result, Resource):
             raise TypeError(f"{member} is not bound to a context")
