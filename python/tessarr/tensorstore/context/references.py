@@ -140,7 +140,7 @@ class References:
         Whether all stand in the context, and members say only the names that are not the kinds.
     """
 
-    __slots__ = ("_name_resources", "_values", "context", "in_context", "kinds", "optional")
+    __slots__ = ("_context_resources", "_values", "context", "in_context", "kinds", "optional")
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class References:
         self.optional = optional
         self.in_context = in_context
         self._values = dict(values)
-        self._name_resources: dict[str, Any] | None = None  # what it has of the context
+        self._context_resources: dict[str, Any] | None = None  # what it has of the context
         self.context: Context | None = None
         """Where all are; None if something was said of one, or if they are not bound."""
 
@@ -163,9 +163,9 @@ class References:
         """The resources by the names of members, or their references or JSON."""
         if self.context is None:
             return self._values
-        if self._name_resources is None:
-            self._name_resources = self._bound(self.context)
-        return self._name_resources
+        if self._context_resources is None:
+            self._context_resources = self._bound(self.context)
+        return self._context_resources
 
     @property
     def plain(self) -> bool:
@@ -259,7 +259,7 @@ class References:
             return self._with(self._bound(context))
         new: References = _new(References)
         new.kinds, new.optional, new._values = self.kinds, self.optional, self._values
-        new._name_resources, new.context, new.in_context = None, context, self.in_context
+        new._context_resources, new.context, new.in_context = None, context, self.in_context
         return new
 
     def _bound(self, context: Context) -> dict[str, Any]:
