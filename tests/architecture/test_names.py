@@ -149,3 +149,14 @@ def test_first_line_of_module_docstrings_is_short() -> None:
         if not 0 < len(first) <= 100:
             long[str(path.relative_to(ROOT))] = first
     assert not long, long
+
+
+def test_section_headings_of_docstrings_stand_on_lines_of_their_own() -> None:
+    """A reflowed paragraph must not swallow the heading and the underline of a section."""
+    swallowed = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in files(".py")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.match(r"\s*(?:[A-Z]\w+ )+-{4,}", line)
+    ]
+    assert not swallowed, swallowed

@@ -193,8 +193,10 @@ def consolidate_metadata(
     ArgumentError
         If a name is passed for a group of format 3.
 
-    Notes ----- Costs one listing per group and one or three requests per node. Format 2 stores the
-    copies in ``.zmetadata``, format 3 in the ``zarr.json`` of the group.
+    Notes
+    -----
+    Costs one listing per group and one or three requests per node. Format 2 stores the copies in
+    ``.zmetadata``, format 3 in the ``zarr.json`` of the group.
 
     Every change of a node by Tessarr (attributes, creation, deletion, resize) also updates the
     copies of all groups above it. Other programs may not do so: call this function again, or
@@ -248,7 +250,9 @@ def open_consolidated(
     MetadataError
         If the consolidated metadata is invalid.
 
-    Notes ----- Costs one request. Members, nodes below them, and the tree view cost none.
+    Notes
+    -----
+    Costs one request. Members, nodes below them, and the tree view cost none.
 
     Examples
     --------
@@ -369,8 +373,10 @@ def migrate_1to2(
     MetadataError
         If the metadata is broken; ``.problems`` are all of them.
 
-    Notes ----- Only metadata is written; chunks do not change. After an interruption at any point
-    the array exists in one of the formats, and another call completes the migration.
+    Notes
+    -----
+    Only metadata is written; chunks do not change. After an interruption at any point the array
+    exists in one of the formats, and another call completes the migration.
 
     Examples
     --------

@@ -176,8 +176,10 @@ def open_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
     TypeError
         If an array is to be created without a shape, or a keyword is unknown.
 
-    Notes ----- An array of format 3 costs one request, an array of format 2 three. Unchanged
-    metadata is not parsed again.
+    Notes
+    -----
+    An array of format 3 costs one request, an array of format 2 three. Unchanged metadata is not
+    parsed again.
 
     Examples
     --------
@@ -294,9 +296,11 @@ def open_group(
     MetadataError
         If its metadata is broken; ``.problems`` are all of them.
 
-    Notes ----- The copies in consolidated metadata may differ from the documents of the nodes if a
-    program other than Tessarr changed those; a node that is opened by its path uses its own
-    document. See `tessarr.consolidate_metadata`.
+    Notes
+    -----
+    The copies in consolidated metadata may differ from the documents of the nodes if a program
+    other than Tessarr changed those; a node that is opened by its path uses its own document. See
+    `tessarr.consolidate_metadata`.
 
     Examples
     --------

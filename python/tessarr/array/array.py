@@ -73,11 +73,13 @@ class Array(ArrayMutation):
         ``config``, ``cache_attrs``, ``zarr_version``, ``meta_array`` and ``partial_decompress``
         as `tessarr.open_array` takes them.
 
-    Notes ----- ``a[key]`` reads and ``a[key] = value`` writes, with NumPy's rules: integers, slices
-    with any step, ``...``, ``None``, masks and integer arrays. Keys of records may have field
-    names: ``a["x", :10]``. The result of a read is always a new array, never a view. All methods
-    are thread-safe. A read touches only the chunks of the selection, and needs memory for the
-    result and one chunk per thread.
+    Notes
+    -----
+    ``a[key]`` reads and ``a[key] = value`` writes, with NumPy's rules: integers, slices with any
+    step, ``...``, ``None``, masks and integer arrays. Keys of records may have field names:
+    ``a["x", :10]``. The result of a read is always a new array, never a view. All methods are
+    thread-safe. A read touches only the chunks of the selection, and needs memory for the result
+    and one chunk per thread.
 
     Examples
     --------
@@ -290,8 +292,9 @@ class Array(ArrayMutation):
         ArgumentError
             If the arguments are inconsistent.
 
-        Notes ----- The view does not check that the stored bytes are valid elements of its data
-        type.
+        Notes
+        -----
+        The view does not check that the stored bytes are valid elements of its data type.
 
         Examples
         --------

@@ -49,10 +49,12 @@ class LazyArray(ScalarConversion):
     of a view costs as much as one view, and one call of the engine reads or writes it. Assigning to
     an indexed view writes.
 
-    Notes ----- A view keeps the shape that the array had when it was created; reading elements that
-    a resize has removed is an error. Views are thread-safe. ``bool``, ``int``, ``float``,
-    ``complex`` and ``operator.index`` read the element of a view that has one; of any other they
-    are an error, as in NumPy.
+    Notes
+    -----
+    A view keeps the shape that the array had when it was created; reading elements that a resize
+    has removed is an error. Views are thread-safe. ``bool``, ``int``, ``float``, ``complex`` and
+    ``operator.index`` read the element of a view that has one; of any other they are an error, as
+    in NumPy.
 
     Examples
     --------

@@ -115,10 +115,12 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
             If the store fails, or another program resized the array concurrently. The array then
             has its old shape and contents.
 
-        Notes ----- The data is stored first and the shape last, in one atomic step, so readers see
-        all of the data or none. The data follows the stored elements, also if another program has
-        appended since this array was opened. Appends and resizes of one array wait for each other:
-        between threads, and in a folder between processes.
+        Notes
+        -----
+        The data is stored first and the shape last, in one atomic step, so readers see all of the
+        data or none. The data follows the stored elements, also if another program has appended
+        since this array was opened. Appends and resizes of one array wait for each other: between
+        threads, and in a folder between processes.
 
         Examples
         --------

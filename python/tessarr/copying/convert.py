@@ -185,9 +185,11 @@ def convert(
     ExistsError
         If a node exists at the target.
 
-    Notes ----- All nodes are checked before anything is stored. In place, new documents are stored
-    beside the old ones, which are deleted when all new ones exist. After an interruption at any
-    point every node is readable, and another conversion completes it. A copy that fails is removed.
+    Notes
+    -----
+    All nodes are checked before anything is stored. In place, new documents are stored beside the
+    old ones, which are deleted when all new ones exist. After an interruption at any point every
+    node is readable, and another conversion completes it. A copy that fails is removed.
 
     ``_ARRAY_DIMENSIONS``, xarray's axis names in format 2, becomes `dimension_names`, and vice
     versa. Existing consolidated metadata is rebuilt.

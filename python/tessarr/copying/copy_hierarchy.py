@@ -207,11 +207,13 @@ def copy_to(
         If no member is included, settings do not fit an array, the target is part of the source, or
         the interrupted copy has other arguments; then nothing has changed.
 
-    Notes ----- Arrays with other chunks are read concurrently in regions that decode each chunk as
-    rarely as memory allows; see `memory_bytes`. An array appears at the target when it is complete.
-    A copy that fails or is interrupted leaves its data and a journal under the key
-    ``.tessarr-copy``: pass ``resume=True`` to continue, or ``overwrite=True`` to start again.
-    Resuming is an error if the source or the settings have changed.
+    Notes
+    -----
+    Arrays with other chunks are read concurrently in regions that decode each chunk as rarely as
+    memory allows; see `memory_bytes`. An array appears at the target when it is complete. A copy
+    that fails or is interrupted leaves its data and a journal under the key ``.tessarr-copy``: pass
+    ``resume=True`` to continue, or ``overwrite=True`` to start again. Resuming is an error if the
+    source or the settings have changed.
 
     Examples
     --------

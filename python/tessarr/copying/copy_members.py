@@ -81,8 +81,10 @@ def copy(  # noqa: PLR0917 (the order of zarr-python)
     TypeError
         If the source is a root group and `name` is None.
 
-    Notes ----- Chunks, codecs and fill values stay the same if `dest` supports them; copies to h5py
-    are compressed by gzip. Elements are copied part by part, within the memory limit of the option
+    Notes
+    -----
+    Chunks, codecs and fill values stay the same if `dest` supports them; copies to h5py are
+    compressed by gzip. Elements are copied part by part, within the memory limit of the option
     ``copy_bytes``. `tessarr.copy_to` can resume a copy.
 
     Examples

@@ -55,10 +55,12 @@ class Group(GroupCreation):
     meta_array
         Accepted for zarr-python 2; results are always NumPy arrays.
 
-    Notes ----- The group looks up members in the store each time, so that nodes of other programs
-    show; it keeps only its own attributes. A name may be a path: ``g["a/b"]`` is ``g["a"]["b"]`` in
-    one step. A path with a leading slash begins at the root of the store. Iteration is sorted by
-    name. Members whose names allow it are attributes, too: ``g.temperature``.
+    Notes
+    -----
+    The group looks up members in the store each time, so that nodes of other programs show; it
+    keeps only its own attributes. A name may be a path: ``g["a/b"]`` is ``g["a"]["b"]`` in one
+    step. A path with a leading slash begins at the root of the store. Iteration is sorted by name.
+    Members whose names allow it are attributes, too: ``g.temperature``.
 
     A group that was opened by its consolidated metadata (see `tessarr.open_group`) knows all nodes
     below it and looks up none: nodes of other programs show only after `refresh`.
@@ -330,9 +332,10 @@ class Group(GroupCreation):
         ArgumentError
             If it is the root, or `dest` lies below `source`.
 
-        Notes ----- In a folder this is one rename. Other stores copy the values one by one, the
-        documents last, and then delete the old ones: an interrupted move leaves the complete node
-        at the old path.
+        Notes
+        -----
+        In a folder this is one rename. Other stores copy the values one by one, the documents last,
+        and then delete the old ones: an interrupted move leaves the complete node at the old path.
 
         Examples
         --------

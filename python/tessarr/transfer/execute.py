@@ -76,8 +76,10 @@ def execute_plan(
     done
         Called with the number of each stored region, in the calling thread.
 
-    Notes ----- The first error ends the copy: regions in progress are completed, and the error is
-    raised. The same applies to errors of `done`, and to Ctrl-C.
+    Notes
+    -----
+    The first error ends the copy: regions in progress are completed, and the error is raised. The
+    same applies to errors of `done`, and to Ctrl-C.
     """
     size = prod(plan.longest) * source.dtype.itemsize
     reused = source.is_stored and not source.dtype.hasobject
