@@ -1,6 +1,6 @@
 """Benchmark of codecs on five kinds of data: ``just codecs`` writes docs/guide/codecs-measured.md.
 
-Rates are bytes of elements per second of processor time of one thread, so that other work on the
+Rates are bytes of elements per second of one thread's processor time, so that other work on the
 machine matters little. Each rate is the best of some repetitions.
 """
 
@@ -86,9 +86,9 @@ class Row:
     compressors, filters
         Arguments of `tessarr.create_array`; a codec class is configured for the data type.
     only
-        Names of the data that the row measures; by default all.
+        Names of the measured data; by default all.
     is_lossy
-        Whether the values that are read differ from those that were written.
+        Whether the decoded values may differ from the original values.
     """
 
     name: str

@@ -38,11 +38,11 @@ LIMIT = {f"{kind}_request_concurrency": {"limit": 256} for kind in ("http", "s3"
 Reading = Callable[[Any, Any, int], object]
 
 SERVER = Path(__file__).with_name("slow_server.py")
-"""The server does little work for a response, so that the clients are measured."""
+"""The server does little work for a response, so that the client's work dominates."""
 
 
 def make_metadata(layout: str) -> dict[str, Any]:
-    """Return the metadata of an array in chunks of 64², or in shards of 512² of such chunks."""
+    """Return the metadata of an array with chunks of 64², optionally in shards of 512²."""
     codecs: list[Any] = [BYTES] if layout == "raw" else [BYTES, ZSTD]
     chunk = [64, 64]
     if layout == "shards":
@@ -114,7 +114,7 @@ def whole_write(_: Any, array: Any, __: int) -> None:
 
 
 def compare(name: str, kvstore: Any, count: int, rounds: int, readings: list[Reading]) -> None:
-    """Print the time of each way to read an array, which is opened for each round."""
+    """Print the time of each read method; each round opens the array again."""
     for reading in readings:
         least = dict.fromkeys(PACKAGES, float("inf"))
         for _ in range(rounds):

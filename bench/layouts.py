@@ -1,6 +1,6 @@
 """Arrays of the benchmarks: metadata as plain documents, and values.
 
-Every engine opens these arrays and creates none itself, so that all of them use the same layout.
+Engines open these arrays and never create them, so that all engines use the same layout.
 """
 
 from __future__ import annotations

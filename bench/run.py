@@ -73,10 +73,10 @@ def run_worker(
 
 
 def delete_outputs(written: Path) -> None:
-    """Delete what the engines wrote, and wait until the file system reuses its inodes.
+    """Delete the outputs of the engines, and wait until the file system reuses its inodes.
 
-    When ext4 creates a file, it skips the inodes that were deleted in the last seconds (or minutes,
-    while the deletion is not on the disk) one by one. That would slow down the next writer.
+    When ext4 creates a file, it skips each inode of the last seconds' deletions one by one (of the
+    last minutes, while the deletion is not on the disk). That would slow down the next writer.
     """
     if written.exists():
         shutil.rmtree(written)
@@ -85,7 +85,7 @@ def delete_outputs(written: Path) -> None:
 
 
 def measure(number: int, row: Row, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the best round of every engine on a row; their results must be equal."""
+    """Return the best round of every engine on a row; raise an error if their results differ."""
     stored = prepare_store(row, folder)
     best: dict[str, dict[str, Any]] = {}
     engines = options.engines.split(",")

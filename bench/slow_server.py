@@ -1,6 +1,6 @@
 """HTTP file server with latency: ``python bench/slow_server.py FOLDER SECONDS`` prints its port.
 
-Each response is sent SECONDS after its request. The server caches responses in memory, so that a
+The server sends each response SECONDS after its request. It caches responses in memory, so that a
 response takes little work. It acknowledges uploads and discards them.
 """
 

@@ -30,7 +30,7 @@ def digest_values(values: Any) -> str:
 def peak_memory() -> int:
     """Return the peak memory of the process so far, in bytes.
 
-    A process inherits the figure of `getrusage` from its parent, so that it is of no use here.
+    `getrusage` does not help: a process inherits its figure from its parent.
     """
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(status.split("VmHWM:")[1].split()[0]) * 1024

@@ -17,6 +17,6 @@ class Tessarr(Indexed):
 
 
 def make_engine(variant: str) -> Tessarr:
-    """Return the engine; there are no variants."""
+    """Return the engine, which has no variants."""
     assert not variant
     return Tessarr()

@@ -37,6 +37,6 @@ class Zarrista:
 
 
 def make_engine(variant: str) -> Zarrista:
-    """Return the engine; there are no variants."""
+    """Return the engine, which has no variants."""
     assert not variant
     return Zarrista()

@@ -116,7 +116,7 @@ def crc32c(data: bytes) -> bytes:
 
 
 def document(base: JSON, *without: str, **changes: Any) -> bytes:
-    """Give a document with some members changed, and others left out."""
+    """Return the document with some members changed and others omitted."""
     members = {name: item for name, item in (base | changes).items() if name not in without}
     return json.dumps(members).encode()
 
@@ -155,12 +155,12 @@ def _problems(open_: Any, without: tuple[str, ...], changes: JSON) -> dict[str, 
 
 
 def problems_v2(*without: str, **changes: Any) -> dict[str, str]:
-    """Give what is wrong with a document of format 2: location to kind."""
+    """Return the problems of a document of format 2 by location."""
     return _problems(open_v2, without, changes)
 
 
 def problems_v3(*without: str, **changes: Any) -> dict[str, str]:
-    """Give what is wrong with a document of format 3: location to kind."""
+    """Return the problems of a document of format 3 by location."""
     return _problems(open_v3, without, changes)
 
 

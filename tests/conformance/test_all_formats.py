@@ -1,4 +1,4 @@
-"""What holds in every format: bits, partial writes, sizes, documents."""
+"""Rules of every format: bits, partial writes, sizes, documents."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_partial_writes_keep_the_rest(zarr_format, shards):
 @pytest.mark.covers("ALL-03")
 @pytest.mark.parametrize("zarr_format", FORMATS)
 def test_array_shrunk_and_regrown_reads_fill_outside(zarr_format):
-    """By default nothing comes back; with ``trim=False`` what is in kept chunks does."""
+    """By default no element returns; with ``trim=False``, elements of stored chunks return."""
     for trim, after in ((True, [1, 1, 1, 0, 0, 0]), (False, [1, 1, 1, 1, 0, 0])):
         array = tessarr.create_array(
             None, shape=(6,), chunks=(4,), dtype="u1", zarr_format=zarr_format

@@ -15,7 +15,7 @@ from tessarr.metadata import ArrayMeta, v2, v3
 
 pytestmark = needs_corpus
 
-# Drafts of format 3 that cannot be read in only one way, and what is wrong with them.
+# Ambiguous drafts of format 3, and their problems.
 REFUSED = {
     "member 'index_codecs' is missing": 10,
     "unknown member 'check_crc'": 1,
@@ -76,7 +76,7 @@ def test_every_document_is_read_and_survives_rewriting():
         if holds_nan(meta.attributes):
             continue
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # what we write has no defect
+            warnings.simplefilter("error")  # Tessarr's documents have no defects
             again = dump_and_parse(meta)
         assert again == meta, document.where
         assert hash(again) == hash(meta)

@@ -46,7 +46,7 @@ def open_one_chunk(chain, data_type="int32", fill=0, *, count=6, stored=None):
 
 
 def written(array, values):
-    """Write the whole array, and give its chunk."""
+    """Write the whole array, and return its chunk."""
     array[...] = values
     return array.store.get("c/0")
 

@@ -1,4 +1,4 @@
-"""The documents of corpus/invalid: each comes to what ``invalid.txt`` says, in place."""
+"""The documents of corpus/invalid: each has the outcome and location in ``invalid.txt``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tessarr.metadata import v2, v3
 
 pytestmark = needs_corpus
 
-# Read with a warning by decision, although the specifications say to refuse them: real
-# writers wrote them, and they can only mean one thing.
+# Tessarr reads these documents with a warning, although the specifications refuse them: other
+# writers produced them, and they have a single meaning.
 READ_LENIENTLY = {
     "N3-086": "bool fill 0, which zarrita wrote (V3-FILL-02)",
     "N3-163": "no codec from arrays to bytes, as zarr-js wrote (V3-PIPE-02)",
@@ -47,7 +47,7 @@ def expected():
 
 
 def format_problem(problem):
-    """Give the kind and the place of a problem, and which member is missing."""
+    """Return the kind and the location of a problem, and the name of a missing member."""
     missing = re.match("member ('.*') is missing", problem.message)
     return " ".join(filter(None, (problem.kind, problem.loc, missing and missing[1])))
 

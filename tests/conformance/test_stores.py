@@ -1,4 +1,4 @@
-"""What a store has to do, and the store in a folder; more of it in tests/stores."""
+"""Requirements of stores, and the store in a folder; tests/stores has further tests."""
 
 from __future__ import annotations
 

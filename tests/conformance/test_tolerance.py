@@ -52,7 +52,7 @@ def shuffled(data: bytes, size: int) -> bytes:
     return np.frombuffer(data, "u1").reshape(-1, size).T.tobytes()
 
 
-# Codecs whose configuration holds the size of elements
+# Codecs whose configuration holds the item size
 
 
 @pytest.mark.covers("V2-FILT-06")
@@ -131,7 +131,7 @@ def test_filters_without_types_take_those_of_the_array(dtype: Any) -> None:
     has_same_bits(open_one_chunk((VALUES - 100).tobytes(), filters=[offset])[...], VALUES)
 
 
-# Text where a number or a boolean has to be
+# Text in place of a number or a boolean
 
 
 PARAMETERS: list[tuple[dict[str, Any], str, str]] = [
@@ -251,7 +251,7 @@ def test_text_in_layout_members_is_refused() -> None:
 )
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_text_from_a_user_is_refused(settings: dict[str, Any], zarr_format: Any) -> None:
-    """Tessarr reads such documents and does not write them."""
+    """Tessarr reads these documents but never writes them."""
     with pytest.raises(ArgumentError):
         tessarr.create_array(None, shape=3, dtype="i4", zarr_format=zarr_format, **settings)
 
@@ -362,7 +362,7 @@ def test_number_as_complex_fill_value_is_its_real_part(
 
 @pytest.mark.covers("V2-FILL-06")
 def test_character_as_fill_value_of_one_byte_is_the_byte() -> None:
-    """NetCDF writes so; of several bytes, such text may be Base64 by chance."""
+    """NetCDF writes this text; for several bytes, it may be Base64 by chance."""
     with expect_defect("'x' is no base64, taken for the byte"):
         array = open_v2(dtype="|S1", fill_value="x")
     assert array[0, 0] == b"x"
@@ -385,7 +385,7 @@ def test_blosc_shuffle_text_of_format_2_is_the_number(stated: str, meant: int) -
 @pytest.mark.covers("V3-TRANS-01")
 @pytest.mark.parametrize(("order", "axes"), [("F", [1, 0]), ("C", [0, 1])])
 def test_transpose_order_c_and_f_are_orders_of_axes(order: str, axes: list[int]) -> None:
-    """The first version of the specification had them, and GDAL writes them."""
+    """The first version of the specification allows both, and GDAL writes them."""
     codec = {"name": "transpose", "configuration": {"order": order}}
     with expect_defect(f"order: '{order}', taken for"):
         array = open_v3(codecs=[codec, LITTLE])
@@ -449,7 +449,7 @@ def test_unknown_members_of_filters_of_format_2_are_ignored() -> None:
 
 @pytest.mark.covers("V3-EXT-11")
 def test_unknown_members_of_a_codec_of_format_3_are_refused() -> None:
-    """The specification says so, and what they change is not known."""
+    """The specification requires an error, because the effect of an unknown member is unknown."""
     assert problems_v3(codecs=[LITTLE, zstd(level=1, x=1)]) == {
         "/codecs/1/configuration/x": "unknown_member"
     }
@@ -500,6 +500,6 @@ def test_empty_zattrs_are_no_attributes(text: bytes) -> None:
 
 @pytest.mark.parametrize("key", ["zarr.json", ".zarray", ".zgroup"])
 def test_other_empty_documents_are_refused(key: str) -> None:
-    """A write that was cut short cannot be told from an array of any shape."""
+    """A truncated write looks like the document of an array of any shape."""
     with pytest.raises(MetadataError, match="not JSON"):
         tessarr.open(stores.MemoryStore({key: b""}), mode="r")

@@ -46,7 +46,7 @@ def open_one_chunk(
 
 
 def written(array, values):
-    """Write the whole array, and give its chunk."""
+    """Write the whole array, and return its chunk."""
     array[...] = values
     return array.store.get("0")
 
@@ -367,7 +367,7 @@ def test_checksums_are_where_numcodecs_puts_them(codec_id, location):
 
 @pytest.mark.covers("V2-FILT-07")
 def test_the_checksum_of_jenkins():
-    """The published example of lookup3, whose hash of this text is 17770551."""
+    """The published example of lookup3 hashes this text to 17770551."""
     data = b"Four score and seven years ago"
     array = open_one_chunk(None, "|u1", count=30, filters=[{"id": "jenkins_lookup3", "initval": 0}])
     stored = written(array, np.frombuffer(data, "u1"))

@@ -181,7 +181,7 @@ ATTRIBUTES = (
 
 
 def to_strict_form(value):
-    """Give a form that tells 1, 1.0 and true apart, and the order of members."""
+    """Return a form that distinguishes 1, 1.0 and true, and the order of members."""
     if isinstance(value, dict):
         return [(name, to_strict_form(item)) for name, item in value.items()]
     return [to_strict_form(item) for item in value] if isinstance(value, list) else repr(value)
@@ -202,7 +202,7 @@ def test_rewrite_preserves_attributes_and_their_order():
 
 @pytest.mark.covers("V2-ATTR-03")
 def test_tokens_that_are_not_json_are_what_writers_of_format_2_write():
-    """Read without a warning: ADR 10 says why."""
+    """Tessarr reads these tokens without a warning (ADR 10)."""
     array = open_v2(zattrs=b'{"a": NaN, "b": [-Infinity], "c": 1}')
     assert str(array.attrs["a"]) == "nan"
     assert array.attrs["b"] == [float("-inf")]

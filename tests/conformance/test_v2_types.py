@@ -34,7 +34,7 @@ def open_one_chunk(dtype, chunk, fill=None):
 
 
 def fields(dtype):
-    """Give the NumPy dtype of a list of fields of a document."""
+    """Return the NumPy dtype of the fields in a document."""
     return np.dtype(
         [
             (name, fields(kind) if isinstance(kind, list) else kind, *map(tuple, shape))

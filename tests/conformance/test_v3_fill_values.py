@@ -38,7 +38,7 @@ CORE = {
 
 
 def zero(data_type):
-    """Give the fill value of a type that is all zero."""
+    """Return the fill value with all bytes zero."""
     if data_type == "bool":
         return False
     if data_type.startswith("complex"):

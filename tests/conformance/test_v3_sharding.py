@@ -37,7 +37,7 @@ GRID = {"shape": [8], "chunk_grid": regular(8)}
 
 
 def shard(index, payload=b"", *, location="end", order="<", checksum=True):
-    """Lay out a shard: `index` lists offset and size per subchunk, as they are stored."""
+    """Return a shard: `index` lists the stored offset and size of each subchunk."""
     stored = struct.pack(
         f"{order}{2 * len(index)}Q", *(number for pair in index for number in pair)
     )
@@ -324,7 +324,7 @@ def test_shards_nest_with_codecs_before_inside_and_after(chain):
 
 @pytest.mark.covers("V3-SHARD-14")
 def test_partial_writes_leave_other_subchunks_as_they_are():
-    untouched = gz.compress(pair(1, 2), mtime=1)  # not what this engine would make
+    untouched = gz.compress(pair(1, 2), mtime=1)  # differs from the engine's own output
     index = [(0, len(untouched)), *[(ABSENT, ABSENT)] * 3]
     array = opened(shard(index, untouched), codec=sharding(2, codecs=[LITTLE, gzip()]))
     array[5] = 6

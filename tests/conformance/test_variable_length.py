@@ -60,7 +60,7 @@ def one_v3(chain, data_type, fill, *, count=6, stored=None):
 
 
 def written(array, values):
-    """Write the whole array, and give its chunk."""
+    """Write the whole array, and return its chunk."""
     array[...] = values
     return array.store.get("0" if array.zarr_format == 2 else "c/0")
 

@@ -23,7 +23,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the comparisons, so that selecting tests by marker finds them."""
+    """Mark the comparisons, so that markers select these tests."""
     for item in items:
         if item.path.is_relative_to(_FOLDER) and item.path.name not in _FAST_MODULES:
             item.add_marker(pytest.mark.slow)

@@ -31,7 +31,7 @@ Row = dict[str, str]
 
 
 def table(name: str) -> list[Row]:
-    """Give the rows of a table of the corpus; none where the corpus is absent."""
+    """Return the rows of a table of the corpus, or no rows without the corpus."""
     if not ROOT.is_dir():
         return []
     csv.field_size_limit(1 << 24)
@@ -40,7 +40,7 @@ def table(name: str) -> list[Row]:
 
 
 def stores(*, hierarchies: bool = False) -> list[Any]:
-    """Give every array, or every hierarchy, as parameters ``place, row`` of a test."""
+    """Return every array, or every hierarchy, as parameters ``place, row`` of a test."""
     found = []
     for part in ("real", "generated"):
         for row in table(f"{part}/MANIFEST.tsv"):
@@ -54,7 +54,7 @@ def stores(*, hierarchies: bool = False) -> list[Any]:
 
 
 def located(place: str) -> tuple[Store, str]:
-    """Give the store and the path in it of ``folder`` or ``file.zip!/path``."""
+    """Return the store and the path of ``folder`` or ``file.zip!/path``."""
     file, found, path = place.partition("!/")
     if found:
         return _zipped(ROOT / file), path
@@ -67,18 +67,18 @@ def _zipped(file: Path) -> Store:
 
 
 def contents(row: Row) -> np.ndarray[Any, Any]:
-    """Give the recorded elements of a generated array."""
+    """Return the recorded elements of a generated array."""
     return np.asarray(np.load(ROOT / "generated" / row["expected"], allow_pickle=False))
 
 
 def undefined(row: Row) -> np.ndarray[Any, Any] | None:
-    """Give the elements that the specification leaves open: fill null, and no chunk."""
+    """Return the elements that the specification leaves open: fill null, and no chunk."""
     mask = ROOT / "generated" / "expected" / f"{row['id']}.mask.npy"
     return ~np.load(mask) if mask.exists() else None
 
 
 def digest(values: Any, canon: str = "raw") -> str:
-    """Give the SHA-256 of the canonical bytes."""
+    """Return the SHA-256 of the canonical bytes."""
     return hashlib.sha256(_CANONICAL[canon](np.asarray(values))).hexdigest()
 
 

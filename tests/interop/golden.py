@@ -1,7 +1,7 @@
 """Small stores that every later version of Tessarr must read.
 
-``python tests/interop/golden.py NAME`` writes a new one to ``tests/golden``; one that
-is there is never written again.
+``python tests/interop/golden.py NAME`` writes a new store to ``tests/golden``. The script never
+overwrites an existing store.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ STORES: dict[str, dict[str, Any]] = {
 
 
 def values(options: dict[str, Any]) -> np.ndarray[Any, Any]:
-    """Give the (9, 12) values of a store: numbers that every type holds, and a corner of fill."""
+    """Return the (9, 12) values of a store: numbers that every type holds, and a corner of fill."""
     array = (np.arange(108).reshape(9, 12) % 100).astype(options["dtype"])
     array[4:, 5:] = options.get("fill_value") or 0
     if options.get("fill_value") == 0:

@@ -1,7 +1,7 @@
 """Each data type through each codec: written by Tessarr, read by Tessarr and by its peers.
 
-``python tests/interop/matrix.py`` (``just matrix``) writes ``docs/matrix.md`` with the peers that
-are installed. Cells are metadata documents, so that they do not depend on how Tessarr is called.
+``python tests/interop/matrix.py`` (``just matrix``) writes ``docs/matrix.md`` with the installed
+peers. Cells are metadata documents, so that they do not depend on Tessarr's functions.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def named(name: str, **configuration: Any) -> JSON:
 
 
 def _numbers(dtype: Any) -> np.ndarray[Any, Any]:
-    """Give few small numbers, which lossy codecs keep, with runs of the fill value."""
+    """Return a few small numbers that lossy codecs preserve, with runs of the fill value."""
     dtype = np.dtype(dtype)
     count = np.arange(30).reshape(SHAPE)
     if dtype.kind == "b":
@@ -204,7 +204,7 @@ def _v2_objects(text: np.ndarray[Any, Any], data: np.ndarray[Any, Any]) -> Itera
 
 @dataclass(frozen=True)
 class Codec:
-    """A column: what a document says of the codecs, for the data types that fit."""
+    """A column: the codecs of a document, for the data types that they support."""
 
     name: str
     stated: Callable[[Type], Any]
@@ -421,7 +421,7 @@ class Cell:
     codec: Codec
 
     def document(self) -> tuple[str, bytes]:
-        """Give name and content of the metadata document."""
+        """Return the name and the content of the metadata document."""
         if self.zarr_format == 3:
             document = {
                 "zarr_format": 3,
@@ -461,7 +461,7 @@ TABLES = [
 
 
 def cells(table: Table, type_: Type) -> list[Cell]:
-    """Give the cells of one row."""
+    """Return the cells of one row."""
     return [Cell(table.zarr_format, type_, c) for c in table.codecs if c.fits(type_)]
 
 
@@ -477,16 +477,16 @@ def write(cell: Cell, path: Path) -> tessarr.Array:
 
 
 def expected(cell: Cell, array: tessarr.Array) -> np.ndarray[Any, Any]:
-    """Give what the array holds: the values, and fill in the chunk that is absent."""
+    """Return the expected elements: the values, and fill in the absent chunk."""
     values = cell.type.values.copy()
     fill = array[3, 4] if array.fill_value is None else array.fill_value
-    for place in np.ndindex(2, 2):  # one by one, because a fill value may be an array itself
+    for place in np.ndindex(2, 2):  # by element, because a fill value may be an array itself
         values[3 + place[0], 4 + place[1]] = fill
     return values
 
 
 def same(found: Any, wanted: np.ndarray[Any, Any]) -> bool:
-    """Tell whether two arrays hold the same elements, whatever their byte order."""
+    """Return whether two arrays hold the same elements in any byte order."""
     found = np.asarray(found)
     if found.shape != wanted.shape:
         return False
@@ -494,7 +494,7 @@ def same(found: Any, wanted: np.ndarray[Any, Any]) -> bool:
         return all(_same_object(a, b) for a, b in zip(found.flat, wanted.flat, strict=True))
     if found.dtype.kind in "OT" or found.dtype.names != wanted.dtype.names:
         return bool(found.tolist() == wanted.tolist())
-    if wanted.dtype.name in _SMALL_INTEGERS:  # upper bits mean nothing
+    if wanted.dtype.name in _SMALL_INTEGERS:  # upper bits have no meaning
         return bool((found.astype(int) == wanted.astype(int)).all())
     if found.dtype.itemsize != wanted.dtype.itemsize and found.dtype.kind != wanted.dtype.kind:
         return False
@@ -534,7 +534,7 @@ def _zarrs(path: Path, cell: Cell) -> Any:
     found = zarrista.Array.open(store).retrieve_array_subset((slice(0, 5), slice(0, 6)))
     try:
         return found.to_numpy()
-    except TypeError:  # zarrs has read it, only the bindings do not know what NumPy calls it
+    except TypeError:  # zarrs decoded it; the bindings lack its NumPy name
         dtype = cell.type.values.dtype.newbyteorder("=")
         return np.frombuffer(found.buffer(), dtype).reshape(SHAPE)
 
@@ -548,7 +548,7 @@ PEERS: dict[str, tuple[str, Callable[[Path, Cell], Any]]] = {
 
 
 def peer_versions() -> dict[str, str]:
-    """Give the versions of the peers that are installed."""
+    """Return the versions of the installed peers."""
     found = {}
     for peer, (package, _) in PEERS.items():
         try:
@@ -559,7 +559,7 @@ def peer_versions() -> dict[str, str]:
 
 
 def peer_reads(peer: str, path: Path, cell: Cell, wanted: np.ndarray[Any, Any]) -> bool | None:
-    """Tell whether a peer reads the elements (true), others (false) or refuses (None)."""
+    """Return whether a peer reads the elements (true), others (false) or refuses (None)."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -610,7 +610,7 @@ def _mark(cell: Cell, folder: Path, peers: dict[str, str]) -> str:
 
 
 def page() -> str:
-    """Write and read every cell, and give the text of the page."""
+    """Write and read every cell, and return the text of the page."""
     logging.disable(logging.CRITICAL)
     peers = peer_versions()
     told = ", ".join(f"{_LETTERS[peer]} {peer} {number}" for peer, number in peers.items())
@@ -635,7 +635,7 @@ def page() -> str:
 
 
 def read_page() -> tuple[dict[str, str], dict[tuple[str, str, str], str]]:
-    """Give what the page records: versions of peers, and marks by table, data type and codec."""
+    """Return the page's records: versions of peers, and marks by table, data type and codec."""
     versions: dict[str, str] = {}
     marks: dict[tuple[str, str, str], str] = {}
     title, columns = "", []
@@ -659,7 +659,7 @@ def read_page() -> tuple[dict[str, str], dict[tuple[str, str, str], str]]:
 def recorded(
     marks: dict[tuple[str, str, str], str], table: Table, cell: Cell, peer: str
 ) -> bool | None:
-    """Give what the page says of a peer, as `peer_reads` does."""
+    """Return the page's record of a peer, in the form of `peer_reads`."""
     good, _, wrong = marks[table.title, cell.type.name, cell.codec.name].partition("≠")
     if _LETTERS[peer] in good:
         return True

@@ -11,10 +11,10 @@ from typing import Any
 def pairwise(
     factors: Mapping[str, Sequence[Any]], valid: Callable[[dict[str, Any]], bool]
 ) -> list[dict[str, Any]]:
-    """Give rows such that every valid pair of values of two factors is in one of them.
+    """Return rows that contain every valid pair of values of two factors.
 
-    Greedy: each new row is the best of a few random ones that contain a pair
-    still missing. The same factors always give the same rows.
+    The algorithm is greedy: each new row is the best of a few random rows that contain a missing
+    pair. The same factors always produce the same rows.
     """
     dice = Random(1)
     names = list(factors)

@@ -45,16 +45,17 @@ VECTORS = [
     if row["kind"] == "codec-vector"
 ]
 
-# The damage would be found in the data, but a member of a draft is refused before (V3-EXT-11).
+# A read would reveal the damage, but the draft's member is an error before (V3-EXT-11).
 REFUSED_AT_OPENING = {"R0117": "crc32c with the member 'check_crc'"}
 
-# Written in order C whatever the metadata says, which nobody can know: V1-ORDER-02.
+# Stored in order C, whatever the metadata says, and no reader can know it: V1-ORDER-02.
 ORDER_C = {"R0521"}
 
-# Chunks under "0/0" whose metadata state no separator, so ".": other readers give the fill value.
+# Chunks under "0/0" whose metadata have no separator, hence ".": other readers return the fill
+# value.
 OTHER_SEPARATOR = {"R0589": [[1, 2], [3, 4]]}
 
-# Members of hierarchies that drafts of format 3 wrote, which can be read in more than one way.
+# Members of hierarchies from drafts of format 3, which are ambiguous.
 BROKEN = {
     "R0116": {"ar": "'check_crc'"},
     "R0496": dict.fromkeys("ab", "'index_codecs' is missing"),
@@ -69,7 +70,7 @@ def opened(place: str) -> Any:
 
 
 def in_order_c(place: str) -> Any:
-    """Migrate a copy of an array, told how its elements are laid out."""
+    """Migrate a copy of an array with the order of its elements."""
     store, path = located(place)
     copy = MemoryStore({key: store.get(key) or b"" for key in store.list(path)})
     return tessarr.migrate_1to2(copy, path=path, order="C")
@@ -108,7 +109,7 @@ def test_array_reads_as_recorded(place: str, row: dict[str, str]) -> None:
         pytest.skip(str(error))
     assert values.shape == array.shape
     if not row["sha256"]:
-        return  # read leniently, with a warning at opening; there is nothing to compare with
+        return  # the array opens leniently, with a warning; no reference values exist
     holes = undefined(row)
     if holes is not None:
         values[holes] = contents(row)[holes]
@@ -116,12 +117,12 @@ def test_array_reads_as_recorded(place: str, row: dict[str, str]) -> None:
 
 
 def test_corpus_arrays_have_expected_outcomes() -> None:
-    """The test above cannot shrink: what is refused, and what is read leniently, is counted.
+    """Count refused and leniently read arrays, so that the test above cannot shrink.
 
-    Of the 36 arrays that no other reader reads, 25 can only mean one thing: they lack the codec
-    that makes bytes (9; V3-PIPE-02), all codecs (3; V3-META-02) or an endian (1; V3-BYTES-01), or
-    have the draft name "endian" (12; V3-BYTES-05). One is damaged in its data. Two of the others
-    that have no digest are compressed by zfp.
+    25 of the 36 arrays that no other reader reads have a single meaning: they lack the codec that
+    creates bytes (9; V3-PIPE-02), all codecs (3; V3-META-02) or an endian (1; V3-BYTES-01), or have
+    the draft name "endian" (12; V3-BYTES-05). The data of one array are damaged. Two of the others
+    that have no digest use zfp.
     """
     outcomes: Counter[str] = Counter()
     for parameters in ARRAYS:
@@ -159,7 +160,7 @@ def test_hierarchy_has_the_nodes_of_its_documents(place: str, row: dict[str, str
     """Names, kinds, attributes and shapes are those of a plain walk over all keys."""
     store, root = located(place)
     expected = nodes(store, root)
-    if row["id"] == "G3-T6":  # nothing at the root, so that only the node itself is one
+    if row["id"] == "G3-T6":  # the root has no node, so that only the node itself is one
         assert list(expected) == ["a/b/c"]
         assert described(opened(f"{place}/a/b/c")) == expected["a/b/c"]
         with pytest.raises(NotFoundError):
@@ -184,13 +185,13 @@ def test_hierarchy_has_the_nodes_of_its_documents(place: str, row: dict[str, str
 
 @pytest.mark.parametrize("row", VECTORS)
 def test_codec_decodes_as_recorded(row: dict[str, str]) -> None:
-    """What numcodecs encoded is decoded to the same bytes."""
+    """Tessarr decodes output of numcodecs to the same bytes."""
     config = json.loads(row["codecs"])
     folder, _, key = f"real/{row['path']}".rpartition("/")
     problems = Problems()
     codec: Any = read_v2(config, "/compressor", problems, first=True)
     if config["id"] == "json":
-        # numcodecs' first JSON codec, without a shape: json2 took its place (V2-FILT-11).
+        # numcodecs' first JSON codec has no shape: json2 replaced it (V2-FILT-11).
         assert codec is None
         assert [problem.kind for problem in problems.found] == ["unsupported_codec"]
         assert row["sha256"] == ""

@@ -21,7 +21,7 @@ def test_unnamed_xarray_dataarray_is_listed_and_read(tmp_path: Path, zarr_format
     """Its only array is called ``__xarray_dataarray_variable__``."""
     xr = pytest.importorskip("xarray", reason="the writer")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of zarr-python, about what is not ratified
+        warnings.simplefilter("ignore")  # zarr-python warns about unratified features
         xr.DataArray(np.arange(6.0).reshape(2, 3)).to_zarr(
             tmp_path / "a.zarr", zarr_format=zarr_format
         )

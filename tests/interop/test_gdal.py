@@ -1,7 +1,7 @@
 """Files of the installed GDAL: every data type, codec and format, read bit by bit.
 
-GDAL comes with the wheel of rasterio. What it breaks in the specifications is read with one
-warning for each document (docs/guide/tolerance.md).
+GDAL comes with the wheel of rasterio. Tessarr reads GDAL's violations of the specifications with
+one warning for each document (docs/guide/tolerance.md).
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ LACKS = (
     "not implemented with Zarr V3",
     "not supported with Zarr V3",
     "not available",
-    "Write failed",  # of Blosc that was built without snappy
+    "Write failed",  # from a Blosc without snappy
 )
-"""What GDAL says of a codec that it cannot write."""
+"""GDAL's error for codecs that it cannot write."""
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +90,7 @@ def values_of(name: str) -> np.ndarray[Any, Any]:
 def write(
     path: Path, values: np.ndarray[Any, Any], zarr_format: int, **options: Any
 ) -> np.ndarray[Any, Any]:
-    """Write an array by GDAL, and return what GDAL reads."""
+    """Write an array with GDAL, and return the elements that GDAL reads."""
     bands = values if values.ndim == 3 else values[None]
     with rasterio.open(
         path,
@@ -118,7 +118,7 @@ def array_in(path: Path) -> tessarr.Array:
 
 
 def quietly(path: Path) -> tessarr.Array:
-    """Return the same without the warning about what GDAL broke."""
+    """Open the array at `path` without the warning about GDAL's violations."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TessarrWarning)
         return array_in(path)
@@ -138,7 +138,7 @@ def check(path: Path, expected: np.ndarray[Any, Any]) -> None:
 def test_gdal_files_of_every_type_and_codec_are_read_bit_by_bit(
     tmp_path: Path, zarr_format: int, codec: str, nodata: int | None
 ) -> None:
-    """As GDAL reads them, and as they were written."""
+    """The elements equal GDAL's result and the written values."""
     more = {} if nodata is None else {"nodata": nodata}
     for name in TYPES:
         values = values_of(name)
@@ -198,7 +198,7 @@ def test_gdal_files_of_several_bands_are_read(
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_gdal_document_with_defects_causes_one_warning(tmp_path: Path, zarr_format: int) -> None:
-    """It names each defect with its place."""
+    """The warning names each defect with its location."""
     options = {"COMPRESS": "LZMA"} if zarr_format == 2 else {"COMPRESS": "GZIP"}
     write(tmp_path / "a", values_of("int16"), zarr_format, **options)
     with pytest.warns(TessarrWarning) as caught:

@@ -17,7 +17,7 @@ def test_golden_stores_are_complete() -> None:
 
 @pytest.mark.parametrize("name", STORES)
 def test_golden_store_is_read_bit_by_bit(name: str) -> None:
-    """The values are those that were written, to the bit."""
+    """The values equal the written values, to the bit."""
     array = tessarr.open_array(FOLDER / name, mode="r")
     expected = values(STORES[name])
     assert array.dtype == expected.dtype

@@ -38,7 +38,7 @@ def path_of(name: str) -> Path:
 @pytest.mark.parametrize("use", [None, False])
 @pytest.mark.parametrize("name", WHOLE)
 def test_generated_hierarchy_is_read_as_recorded(name: str, use: bool | None) -> None:
-    """Every node is found, with its attributes and contents, by copies and by looking."""
+    """Walks and consolidated metadata list every node with its attributes and contents."""
     root = tessarr.open_group(path_of(name), "r", use_consolidated=use)
     assert root.consolidated == (use is None and name in {"G2-T1", "G3-T3"})
     nodes = {"": root, **dict(root.members(None))}
@@ -57,7 +57,7 @@ def test_generated_hierarchy_is_read_as_recorded(name: str, use: bool | None) ->
 @pytest.mark.covers("V3-CONS-06")
 @needs_corpus
 def test_stale_consolidated_metadata_is_used_only_by_consolidated_group() -> None:
-    """A node by its own path is what its own document says; by copies, what they say."""
+    """A node by its own path uses its own document; a consolidated group uses the copies."""
     path, want = path_of("G3-T4"), expected("G3-T4")["foo/arr"]
     own, copied = want["attributes_from_node"], want["attributes_from_consolidated"]
     assert tessarr.open_array(path, "r", path="foo/arr").attrs.asdict() == own
@@ -100,7 +100,7 @@ def stored(path: Path) -> dict[str, str]:
     return {
         at: kind
         for at, kind in found.items()
-        # Reached by groups only: all nodes above have to be such.
+        # All nodes above must be groups.
         if at != "." and all(found.get(str(above)) == "group" for above in Path(at).parents)
     }
 
@@ -124,7 +124,7 @@ def test_real_hierarchy_is_read_as_recorded(row: dict[str, str]) -> None:
         if by_copies.consolidated:
             differences = tessarr.consolidated_differences(path)
             same = [at for at in nodes if at not in differences]
-            # Some of GDAL's fixtures have the copies alone.
+            # Some of GDAL's fixtures have only consolidated metadata.
             assert same if nodes else "missing" not in differences.values()
             for at in same:
                 if not isinstance(nodes[at], tessarr.Unreadable):
@@ -139,7 +139,7 @@ def test_corpus_has_enough_hierarchies() -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_zarr_python_reads_our_consolidated_metadata(tmp_path: Path, zarr_format: Any) -> None:
-    """And sees the same after edits that kept the copies in step."""
+    """zarr-python sees the same after edits that update the consolidated metadata."""
     root = tessarr.create_group(tmp_path / "s", zarr_format=zarr_format, attributes={"t": 1})
     root.create_array("foo/a", data=np.arange(6), chunks=4, attributes={"u": [1, None]})
     root.create_group("foo/bar")
@@ -150,7 +150,7 @@ def test_zarr_python_reads_our_consolidated_metadata(tmp_path: Path, zarr_format
     shutil.copytree(tmp_path / "s", tmp_path / "bare")
     for document in (tmp_path / "bare").rglob("*/*"):
         if document.name in {"zarr.json", ".zarray", ".zgroup", ".zattrs"}:
-            document.unlink()  # so that only the copies can be what is read
+            document.unlink()  # so that a read can only use the copies
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs = zarr.open_consolidated(str(tmp_path / "bare"), mode="r", zarr_format=zarr_format)
@@ -234,7 +234,7 @@ LACKING = (
     ],
 )
 def test_generated_arrays_of_format_2_are_converted(tmp_path: Path, row: dict[str, str]) -> None:
-    """Each reads the same in format 3 and, back again, in format 2; or what is lacking is told."""
+    """Each reads the same in format 3 and again in format 2, or the error names the obstacle."""
     path = tmp_path / "s"
     shutil.copytree(ROOT / "generated" / row["path"], path)
     with warnings.catch_warnings():
@@ -243,7 +243,7 @@ def test_generated_arrays_of_format_2_are_converted(tmp_path: Path, row: dict[st
             before = tessarr.open_array(path, "r")
             values = before[...]
         except (tessarr.errors.UnsupportedError, tessarr.errors.DataError):
-            return  # told by the tests of the corpus
+            return  # the tests of the corpus report it
         documents = {f.name: f.read_bytes() for f in path.iterdir() if f.name.startswith(".z")}
         plan = tessarr.convert(path, to=3, dry_run=True)
         assert {

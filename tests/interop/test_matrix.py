@@ -31,7 +31,7 @@ ROWS = [
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """zarr-python and TensorStore log what they do not like."""
+    """Silence the logs of zarr-python and TensorStore."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
@@ -39,7 +39,7 @@ def _quiet() -> Iterator[None]:
 
 @pytest.mark.parametrize(("table", "type_"), ROWS)
 def test_matrix_cell_is_read_back(table: Table, type_: Type, tmp_path: Path) -> None:
-    """Tessarr reads every cell; a peer in the version of the page does what the page says."""
+    """Tessarr reads every cell; a peer in the page's version has the page's outcome."""
     for number, cell in enumerate(cells(table, type_)):
         folder = tmp_path / str(number)
         try:
@@ -60,7 +60,7 @@ def test_matrix_cell_is_read_back(table: Table, type_: Type, tmp_path: Path) -> 
 
 
 def test_matrix_page_has_every_cell() -> None:
-    """The page was written for the types and codecs that there are, and peers read most of it."""
+    """The page has all current types and codecs, and peers read most cells."""
     listed = {
         (table.title, type_.name, cell.codec.name)
         for table in matrix.TABLES

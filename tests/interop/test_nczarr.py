@@ -47,7 +47,7 @@ FILTERS: dict[str, dict[str, Any]] = {
     "fill value": {"zlib": True, "fill_value": 7},
 }
 LACKS = ("Filter error", "filter not available", "NetCDF: Filter", "not turned on")
-"""What netCDF says of a filter that it lacks."""
+"""netCDF's error for a missing filter."""
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ def built_in(tmp_path: Path) -> None:
 
 
 def values_of(name: str) -> np.ndarray[Any, Any]:
-    """Return values that compress well, and of whose elements all bytes matter."""
+    """Return values that compress well and use all bytes of their elements."""
     rows, columns = np.mgrid[1:41, 1:51]
     numbers = rows // 4 * 51 + columns // 5
     if name == "S1":

@@ -45,7 +45,7 @@ def loaded(path: Path, engine: str, **settings):
 
 
 def check_same(dataset, folder: Path, engine: str, **written) -> None:
-    """Write a dataset, copy the file in both formats, and compare what xarray reads."""
+    """Write a dataset, copy the file to both formats, and compare the results of xarray."""
     source = folder / "source.nc"
     dataset.to_netcdf(source, engine=engine, **written)
     expected = loaded(source, engine)

@@ -1,4 +1,4 @@
-"""Codecs of numcodecs: zarr-python reads what Tessarr stores with them, and the other way round."""
+"""Codecs of numcodecs: zarr-python reads Tessarr's arrays, and Tessarr reads zarr-python's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INTEGERS = np.arange(200, dtype="i4").reshape(20, 10)
 FLOATS = np.linspace(0, 1, 200).reshape(20, 10)
 CHUNKS = (7, 5)
 
-# Ours, the name of zarr-python's class, and the parameters that it is given.
+# Tessarr's codec, the name of zarr-python's class, and its parameters.
 BYTES_BYTES: list[tuple[Any, str, dict[str, Any]]] = [
     (codecs.Blosc("zstd", 3, 2), "Blosc", {"cname": "zstd", "clevel": 3, "shuffle": 2}),
     (codecs.LZ4(2), "LZ4", {"acceleration": 2}),
@@ -72,7 +72,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::Warning")
 def ours_and_theirs(
     path: Path, array: np.ndarray[Any, Any], zarr_format: int, ours: dict[str, Any], peer: Any
 ) -> None:
-    """Store an array in both ways, and read each in the other."""
+    """Store an array with both libraries, and read each array with the other library."""
     made = tessarr.create_array(
         path / "ours",
         shape=array.shape,

@@ -169,9 +169,10 @@ def by_tensorstore(path: Path, row: dict[str, Any]) -> Any:
 
 
 def tensorstore_reads(row: dict[str, Any]) -> bool:
-    """TensorStore refuses what zstd writes for numcodecs' "checksum" in format 2.
+    """Return whether TensorStore reads arrays with this data type and codec.
 
-    It lacks text and dates, and takes bytes for a further dimension.
+    TensorStore refuses zstd output for numcodecs' "checksum" in format 2. It lacks text and dates,
+    and treats bytes as an additional dimension.
     """
     checksum = row["zarr_format"] == 2 and row["compressor"] == "zstd checksum"
     return not checksum and (is_small(row) or dtype_of(row).kind not in "USVmM")
@@ -196,7 +197,7 @@ def assert_same(found: Any, expected: np.ndarray[Any, Any]) -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=IDS)
 def test_peers_read_what_tessarr_writes(tmp_path: Path, row: dict[str, Any]) -> None:
-    """All three read the same values from what Tessarr wrote."""
+    """All three peers read the values that Tessarr wrote."""
     path = tmp_path / "a"
     values = values_of(row)
     created(path, row)[...] = values
@@ -254,7 +255,7 @@ def test_records_of_format_2_are_exchanged_with_zarr(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("endian", ["little", "big"])
 def test_records_of_format_3_are_exchanged_with_tensorstore(tmp_path: Path, endian: Any) -> None:
-    """TensorStore reads and writes one field at a time; the others stay as they are."""
+    """TensorStore reads and writes one field at a time; the other fields are unchanged."""
     values = records(RECORD_V3)
     a = tessarr.create_array(
         tmp_path,

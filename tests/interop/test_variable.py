@@ -47,7 +47,7 @@ def same(found: Any, expected: Any) -> bool:
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_codecs_have_the_bytes_of_numcodecs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Configurations are understood, and either decodes what the other encoded."""
+    """Both libraries accept the configurations, and each decodes the other's output."""
     ours, values = PAIRS[name]
     monkeypatch.setattr("numcodecs.pickles.ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
     theirs = numcodecs.get_codec(ours.get_config())
@@ -114,7 +114,7 @@ def test_zarr_python_reads_our_variable_length_arrays(
 def test_variable_length_arrays_of_zarr_python_are_read(
     tmp_path: Path, zarr_format: Any, kind: str, compressor: str | None
 ) -> None:
-    """And write on top of it what zarr-python reads again."""
+    """zarr-python also reads the array after Tessarr changes it."""
     values = values_of(kind)
     settings: dict[str, Any] = {"shards": (6, 4)} if compressor == "shards" else {}
     with warnings.catch_warnings():

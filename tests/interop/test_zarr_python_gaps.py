@@ -1,4 +1,4 @@
-"""What zarr-python 3.4.2 gets wrong, or cannot do, and Tessarr gets right: a test for each."""
+"""Defects and gaps of zarr-python 3.4.2 that Tessarr does not have: a test for each."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_values_broadcast_as_in_numpy() -> None:
     ],
 )
 def test_values_that_the_data_type_cannot_hold_are_warned_of(dtype: str, value: Any) -> None:
-    """They are what NumPy makes of them in an assignment; zarr-python says nothing."""
+    """The results equal NumPy's assignment; zarr-python has no warning."""
     a = tessarr.zeros(2, dtype=dtype)
     n = np.zeros(2, dtype)
     with warnings.catch_warnings():
@@ -124,7 +124,7 @@ def records() -> tessarr.Array:
 
 def test_a_field_is_read_alone() -> None:
     a = records()
-    assert a["f"].tolist() == [0, 0, 0, 0]  # nothing is stored yet
+    assert a["f"].tolist() == [0, 0, 0, 0]  # the store is empty
     a[1:3] = np.array([(1, 2.5, b"x"), (3, 4.5, b"y")], a.dtype)
     assert a["f"].tolist() == [0, 1, 3, 0]
     assert a["g", 1:3].tolist() == [2.5, 4.5]
@@ -139,7 +139,7 @@ def test_writing_a_field_leaves_the_others() -> None:
     assert a["h"].tolist() == [b"x"] * 4
 
 
-# What fails changes nothing
+# A failed operation changes no stored value
 
 
 @FORMATS
@@ -205,7 +205,7 @@ def test_no_key_leads_out_of_the_root(tmp_path: Path, key: str) -> None:
 
 
 def test_bytes_in_memory_are_not_those_of_the_caller() -> None:
-    """zarr-python 3.3 aliased what the caller gave (#4157)."""
+    """zarr-python 3.3 aliased the caller's memory (#4157)."""
     store = MemoryStore()
     given = bytearray(b"1234")
     store.put("k", given)
@@ -246,7 +246,7 @@ def test_numbers_of_numpy_are_attributes(zarr_format: Any) -> None:
 
 @FORMATS
 def test_groups_and_functions_create_the_same(zarr_format: Any) -> None:
-    """The default compressor of zarr-python 3 depends on who creates the array."""
+    """zarr-python 3's default compressor depends on the function that creates the array."""
     root = tessarr.create_group(None, zarr_format=zarr_format)
     in_group = root.create_array("a", shape=4, dtype="i4")
     alone = tessarr.create_array(None, shape=4, dtype="i4", zarr_format=zarr_format)
@@ -328,11 +328,11 @@ def test_options_are_of_the_block_and_the_thread_that_sets_them() -> None:
         other.join()
     assert seen == [False]
     assert not tessarr.zeros(2).write_empty_chunks
-    a[0] = 0  # as it was opened, whatever the options are now
+    a[0] = 0  # the handle's options do not follow later options
     assert a.nchunks_initialized == 1
 
 
-# What returned wrong data in zarr-python before 3.3
+# Operations that returned wrong data in zarr-python before 3.3
 
 
 @pytest.mark.parametrize("index_location", ["start", "end"])
@@ -427,7 +427,7 @@ def test_an_offset_of_nothing() -> None:
     assert a[:].tolist() == n.tolist()
 
 
-# What zarr-python does not implement
+# Features that zarr-python does not implement
 
 
 def test_moving() -> None:

@@ -33,7 +33,7 @@ def test_zip_file_is_read_by_zarr_python(tmp_path: Path, zarr_format: Any) -> No
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_zip_file_of_zarr_python_is_read_and_rewritten(tmp_path: Path, zarr_format: Any) -> None:
-    """What it writes twice is there once, after anything was changed."""
+    """zarr-python's duplicate entries become one entry after the first change."""
     path = tmp_path / "a.zip"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that names are there twice

@@ -1,4 +1,4 @@
-"""Constraints that are drawn, and what either library makes of them."""
+"""Random constraints, and their outcomes in both libraries."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ class Cases:
 
 
 def outcome(make: Callable[[], Any]) -> Any:
-    """Return what is made, or the class of the error."""
+    """Return the result, or the class of the error."""
     try:
         return json.loads(json.dumps(make()))
     except (ValueError, IndexError, TypeError, NotImplementedError, KeyError) as error:
@@ -282,7 +282,7 @@ def agree(mine: Any, other: Any) -> bool:
 
 
 def both(make: Callable[..., Any], *given: Any) -> tuple[Any, Any, Any]:
-    """Return a case: what is given, and what either library makes of it."""
+    """Return a case: the arguments and the outcomes in both libraries."""
     return given, outcome(lambda: make(ours, *given)), outcome(lambda: make(theirs, *given))
 
 
@@ -296,7 +296,7 @@ def compare(cases: list[tuple[Any, Any, Any]], allowed: int = 0) -> None:
 
 
 def created(driver: str, metadata: JSON, schema: JSON) -> Any:
-    """Return what TensorStore stores of a new array, and what it tells of it."""
+    """Return TensorStore's metadata document of a new array, and its JSON."""
     context = theirs.Context()
     spec = {"driver": driver, "kvstore": "memory://", "metadata": metadata, "schema": schema}
     store = theirs.open(spec, create=True, context=context).result()
@@ -310,7 +310,7 @@ def created(driver: str, metadata: JSON, schema: JSON) -> Any:
 
 
 def canonical(document: JSON) -> JSON:
-    """Return a document without what says the same as if it were left out."""
+    """Return a document without members that equal their defaults."""
     found = copy.deepcopy(document)
     if found["zarr_format"] == 2:
         if found.get("dimension_separator") == ".":

@@ -87,9 +87,9 @@ class Side:
         return made
 
     def count_requests(self) -> dict[str, int]:
-        """Return opens, reads and writes so far.
+        """Return the number of opens, reads and writes so far.
 
-        A change opens the value first if needed. Reads of parts in place are not counted:
+        A change opens the value first if necessary. Partial reads in place do not count:
         TensorStore reads the whole value.
         """
         if not self.real:

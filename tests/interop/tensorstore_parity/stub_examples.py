@@ -33,7 +33,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Difference:
-    """An example that gives something else than what stands below it."""
+    """An example whose output differs from the documented output."""
 
     number: int
     source: str
@@ -45,7 +45,7 @@ class Difference:
 
 
 def stub(package: str) -> str | None:
-    """Give the text of the stub of an installed package, or None."""
+    """Return the text of the stub of an installed package, or None."""
     found = importlib.util.find_spec(package)
     if found is None or found.origin is None:
         return None
@@ -54,7 +54,7 @@ def stub(package: str) -> str | None:
 
 
 def sessions(text: str) -> list[Session]:
-    """Give the examples of each docstring of a stub, by the name of what it is about."""
+    """Return the examples of each docstring of a stub, by qualified name."""
     parser = doctest.DocTestParser()
     found: dict[str, Session] = {}
     for name, doc in _docs(ast.parse(text).body, ""):
@@ -79,7 +79,7 @@ def _docs(body: list[ast.stmt], inside: str) -> Iterator[tuple[str, str]]:
 
 
 def _target(inside: str, node: ast.stmt | None) -> str:
-    """Give the name that a string stands below: of a variable, or else of the class."""
+    """Return the name above a docstring: of a variable, or else of the class."""
     if isinstance(node, ast.AnnAssign):
         return inside + ast.unparse(node.target)
     if isinstance(node, ast.Assign):
@@ -90,14 +90,14 @@ def _target(inside: str, node: ast.stmt | None) -> str:
 def run(
     session: Session, names: dict[str, Any], left_out: re.Pattern[str]
 ) -> tuple[int, list[Difference]]:
-    """Run the examples in one namespace; ``await`` may stand anywhere.
+    """Run the examples in one namespace; ``await`` may occur anywhere.
 
-    An example is left out if its source matches, or needs a name that such a one made.
+    Skip an example if `left_out` matches its source, or if it needs a name from a skipped example.
 
     Returns
     -------
     count, differences
-        How many examples were run, and which gave something else.
+        The number of executed examples, and the examples with other output.
     """
     found = []
     count = 0
@@ -119,7 +119,7 @@ def run(
 
 
 def _names(source: str) -> tuple[set[str], set[str]]:
-    """Give the names that are made, and those that are needed."""
+    """Return the names that the example defines, and the names that it needs."""
     made, needed = set(), set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Name):
@@ -150,7 +150,7 @@ async def _evaluate(code: CodeType, names: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _displayed() -> Iterator[None]:
-    """Print values as an interactive session does, whatever the surroundings made of it."""
+    """Print values like an interactive session, independent of the environment."""
     before = sys.displayhook
     sys.displayhook = sys.__displayhook__
     try:
@@ -160,7 +160,7 @@ def _displayed() -> Iterator[None]:
 
 
 def _fits(example: doctest.Example, got: str, error: BaseException | None) -> bool:
-    if example.want.startswith("Traceback"):  # ours say it in other words; the class has to fit
+    if example.want.startswith("Traceback"):  # Tessarr's messages differ; the class has to fit
         said = example.want.rpartition("    ...\n")[2] or example.want
         wanted = set(re.findall(r"\w+", said))
         return error is not None and bool(wanted & {kind.__name__ for kind in type(error).__mro__})
@@ -171,7 +171,7 @@ def _fits(example: doctest.Example, got: str, error: BaseException | None) -> bo
 
 
 def _same_value(wanted: str, got: str) -> bool:
-    """Whether both texts are one value, in whatever order members stand."""
+    """Return whether both texts are one value, with any order of members."""
     try:
         return _value(wanted) == _value(got)
     except (SyntaxError, ValueError):

@@ -1,4 +1,4 @@
-"""The codec that casts values: rounding, what is out of range, scalars mapped by themselves."""
+"""The codec `cast_value`: rounding, out-of-range values, mapped scalars."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_cast_of_integers_to_integers(numbers, source, name, outside):
 
 
 def directed(value, target, rounding):
-    """Return one number as another type, by exact comparison; infinite where it is too large."""
+    """Return a number as another type, rounded in a direction; infinite if it is too large."""
     exact, near = Fraction(value), target.type(value)
     limit = Fraction(2) ** int(np.finfo(target).maxexp)
     if abs(exact) >= limit:

@@ -308,7 +308,7 @@ def test_fixed_sizes_are_known():
 
 @pytest.mark.parametrize("location", ["start", "end"])
 def test_shards_after_a_python_codec_run_in_python(location):
-    """NumPy cuts the shard; absent subchunks hold what the fill value became."""
+    """NumPy divides the shard; absent subchunks hold the encoded fill value."""
     sharding = ShardingIndexed((2, 2), ["zstd"], index_location=location)
     array = np.arange(24, dtype="<i4").reshape(4, 6)
     _, decoded = run(Chain.of([AddOne(), sharding]), array)

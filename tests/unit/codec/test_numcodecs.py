@@ -74,7 +74,7 @@ def arrays(dtypes, **elements):
 
 
 def in_the_engine(ours, array):
-    """Return what an array is stored as, with only one codec; check that it comes back."""
+    """Store an array with a single codec, check that it reads back, and return its chunk."""
     data_type = dtype.to_data_type(array.dtype)
     spec = ArraySpec(array.shape, data_type)
     chain = Chain((ours, codec.Bytes())).resolve(spec, 2)
@@ -171,7 +171,7 @@ def check_items(ours, array):
     decoded = ours.decode(encoded, spec)
     assert (decoded.dtype, decoded.shape) == (array.dtype, array.shape)
     assert decoded.tobytes() == again.tobytes()
-    if not isinstance(ours, BitRound):  # which is not told the type that it has to view
+    if not isinstance(ours, BitRound):  # the codec does not know the element type for its view
         assert ours.decode(encoded.tobytes()).tobytes() == again.tobytes()
     stored = in_the_engine(ours, array)
     if stored is not None:
@@ -180,7 +180,7 @@ def check_items(ours, array):
 
 @given(arrays(("<f2", "<f4", "<f8")), st.integers(0, 10))
 def test_bitround(array, keepbits):
-    """The other byte order, which numcodecs lacks, gives the same numbers."""
+    """Tessarr supports the other byte order, which numcodecs lacks."""
     ours = BitRound(keepbits)
     check_items(ours, array)
     swapped = array.astype(array.dtype.newbyteorder(">"))
@@ -296,7 +296,7 @@ def test_defaults_are_numcodecs_defaults():
     ],
 )
 def test_codec_alias_survives_rewrite(name, configuration, expected):
-    """Who wrote it may know no other name; the codec is the same."""
+    """The writer of the array may know no other name of the same codec."""
     problems = tessarr.format.validation.Problems()
     document = {"name": name, "configuration": configuration}
     read = importlib.import_module("tessarr.codec.read").read_v3(document, "", problems)

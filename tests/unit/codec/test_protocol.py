@@ -224,7 +224,7 @@ def test_arrays_encode_in_memory_order(codec: Any, values: Any) -> None:
 
 
 def test_names_of_shuffles() -> None:
-    """Users of numcodecs say Blosc.BITSHUFFLE."""
+    """numcodecs users write Blosc.BITSHUFFLE."""
     assert tessarr.Blosc(shuffle=tessarr.Blosc.BITSHUFFLE) == tessarr.Blosc(shuffle="bitshuffle")  # type: ignore[arg-type]
     names = ("NOSHUFFLE", "SHUFFLE", "BITSHUFFLE", "AUTOSHUFFLE")
     assert [getattr(tessarr.Blosc, name) for name in names] == [0, 1, 2, -1]
@@ -233,7 +233,7 @@ def test_names_of_shuffles() -> None:
 
 @dataclass(frozen=True)
 class Weighted(BytesBytesCodec):
-    """A codec of a user, whose parameters are of every kind that a document may state as text."""
+    """A user's codec with a parameter of every kind that a document may hold as text."""
 
     name = "test.weighted"
     count: int

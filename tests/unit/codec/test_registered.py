@@ -1,4 +1,4 @@
-"""The registered codecs of format 3: what their pages say, number by number."""
+"""The registered codecs of format 3: each number of their specifications."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def stored(array, *codecs, **arguments):
 
 
 def problems_of(made, spec):
-    """Return the locations of what is wrong with a codec for arrays of `spec`."""
+    """Return the locations of the problems of a codec for arrays of `spec`."""
     problems = Problems()
     made.check(spec, "", problems)
     return [problem.loc for problem in problems.found]
@@ -64,7 +64,7 @@ def problems_of(made, spec):
 
 
 def packed(values, bits, first=0):
-    """Pack numbers bit by bit, as the specification says it."""
+    """Pack numbers bit by bit, as in the specification."""
     sequence = [int(value) >> (first + bit) & 1 for value in values for bit in range(bits)]
     data = bytearray(-(-len(sequence) // 8))
     for position, bit in enumerate(sequence):
@@ -240,7 +240,7 @@ def test_text_of_any_length_can_be_reshaped():
     )
 )
 def test_scale_offset_of_integers(drawn):
-    """Either all numbers are exact and come back, or it is an error."""
+    """All numbers are exact and read back, or the write raises an error."""
     array, offset, scale = drawn
     scale = scale % 5 - 2 if array.dtype.kind == "i" else scale % 5
     assume(scale)

@@ -1,4 +1,4 @@
-"""The names of zarr-python 3 for codecs mean what they mean there."""
+"""zarr-python 3's names for codecs have the same meaning."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("name", "settings"), CALLS, ids=str)
 def test_same_arguments_build_equal_metadata(name: str, settings: dict[str, Any]) -> None:
-    """An array with the codec states what zarr-python states for the same call."""
+    """The metadata of an array with the codec equal zarr-python's for the same call."""
     import zarr
 
     kinds = {"BytesCodec": "serializer", "TransposeCodec": "filters"}

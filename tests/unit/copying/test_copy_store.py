@@ -1,4 +1,4 @@
-"""`copy_store`: keys and values, as they are."""
+"""`copy_store`: copies of keys and values, byte by byte."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_keys_that_are_there_are_an_error_replaced_or_skipped():
 
     with pytest.raises(ExistsError, match="'ab'"):
         tessarr.copy_store(ITEMS, store := dest())
-    assert store == dest()  # nothing was copied
+    assert store == dest()  # the copy stored no key
     assert tessarr.copy_store(ITEMS, store, if_exists="skip") == (3, 1, 3)
     assert store == {**ITEMS, "ab": b"old"}
     assert tessarr.copy_store(ITEMS, store, if_exists="replace") == (4, 0, 6)

@@ -322,7 +322,7 @@ def test_copy_to_uses_the_separator_of_the_store(tmp_path):
 
 
 def test_copy_to_closes_files_that_it_opened(rows, tmp_path):
-    """A zip file is complete when the copy is done, and one that was given stays open."""
+    """After the copy, a zip file that it opened is complete, and the user's store stays open."""
     tessarr.copy_to(rows, tmp_path / "a.zip", chunks=(60, 1))
     with zipfile.ZipFile(tmp_path / "a.zip") as file:
         names = file.namelist()
@@ -373,11 +373,11 @@ def test_arrays_of_other_libraries_are_copied(tmp_path):
 
 
 class StoppedError(Exception):
-    """What stands for Ctrl-C."""
+    """Replacement of KeyboardInterrupt."""
 
 
 def interrupt(source, target, after, **settings):
-    """Copy, until so much is done."""
+    """Copy, and interrupt the copy at a number of bytes."""
 
     def progress(done, total):
         if done >= after * total:
@@ -399,7 +399,7 @@ def test_an_interrupted_copy_goes_on_where_it_was(rows, tmp_path, kind):
     settings = SETTINGS[kind]
     target = tmp_path / "new"
     interrupt(rows, target, 0.5, **settings)
-    with pytest.raises(NotFoundError):  # nothing looks like an array that is not complete
+    with pytest.raises(NotFoundError):  # no incomplete node looks like an array
         opened(target)
     with pytest.raises(ExistsError, match="resume"):
         tessarr.copy_to(rows, target, **settings)

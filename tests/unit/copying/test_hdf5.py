@@ -32,7 +32,7 @@ def path(tmp_path):
 
 
 def copied(path, zarr_format=3, **settings):
-    """Copy a file, without the warning of what was left out; return the result and the group."""
+    """Copy a file without the warning about skipped items; return the result and the group."""
     target = path.with_suffix(f".zarr{zarr_format}")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "not copied: ", TessarrWarning)
@@ -75,7 +75,7 @@ def test_copy_of_hdf5_file_is_a_hierarchy(path, zarr_format):
 
 
 def netcdf_by_hand(path):
-    """Write what a library of netCDF writes, through h5py."""
+    """Write the file of a netCDF library through h5py."""
     with h5py.File(path, "w") as file:
         file.attrs["_NCProperties"] = np.bytes_(b"version=2,netcdf=4.9.2,hdf5=1.14.0")
         file.attrs["version"] = np.array([3])
@@ -125,7 +125,7 @@ def test_copy_of_netcdf_file_has_attributes_as_xarray_writes_them(path, zarr_for
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_copy_of_old_netcdf_file_that_does_not_say_so_is_recognised(path, zarr_format):
-    """Before 2016 nothing but the dimension scales tells netCDF-4 from HDF5."""
+    """Before 2016, only dimension scales distinguish netCDF-4 from HDF5."""
     netcdf_by_hand(path)
     with h5py.File(path, "a") as file:
         del file.attrs["_NCProperties"]
@@ -215,7 +215,7 @@ def test_copy_of_plain_hdf5_attribute_of_one_element_stays_a_list(path):
     ids=["variable length", "fixed length", "list"],
 )
 def test_copy_of_attribute_that_is_not_utf_8_skips_and_reports_it(path, value, zarr_format):
-    """Text of another encoding cannot be stored without a guess; the rest is copied."""
+    """The encoding of such text is unknown; the copy continues with the rest."""
     with h5py.File(path, "w") as file:
         file["x"] = [1, 2]
         file["x"].attrs["unit"] = value

@@ -1,4 +1,4 @@
-"""`copy` and `copy_all` as zarr-python 2 had them, also from and to h5py."""
+"""zarr-python 2's `copy` and `copy_all`, also from and to h5py."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_copy_without_codec_settings_keeps_codecs():
 
 
 def test_the_log_is_that_of_zarr_python(tmp_path):
-    """The words of its documentation, to a function, to something to write to, or to a file."""
+    """The log has the documented words, and goes to a function, a file object or a file."""
     source = tessarr.group()
     source.create_array("foo/bar/baz", data=np.arange(100))
     expected = ["copy /foo", "copy /foo/bar", "copy /foo/bar/baz (100,) int64"]

@@ -14,7 +14,7 @@ from tessarr.format.validation import Problems
 
 
 def read(value, zarr_format=3):
-    """Give the data type of a document that is valid, or the places of its faults."""
+    """Return the data type of a valid document, or the locations of its problems."""
     problems = Problems()
     data_type = dtype.from_json(value, zarr_format, "/d", problems)
     if problems.found:

@@ -1,4 +1,4 @@
-"""Names of data types in both formats, and what users give for them."""
+"""Names of data types in both formats, and the names that users may pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements that may be missing, as zarrs stores them."""
+"""Optional elements: data types with missing values, in the layout of zarrs."""
 
 from __future__ import annotations
 

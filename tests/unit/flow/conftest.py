@@ -1,4 +1,4 @@
-"""A store of a few lines, so that flows are tested without the engine or a disk."""
+"""A minimal store, so that the tests of flows need neither the engine nor a disk."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PlainStore:
         return True
 
     def write(self, key: str, data: bytes, version: bytes) -> tuple[bool, None]:
-        assert not version  # it knows none: the key has to be absent
+        assert not version  # the store has no generations: the key must be absent
         return self.replace(key, data, None), None
 
     def change(self, key: str, make: Any, limit: int | None = None) -> None:

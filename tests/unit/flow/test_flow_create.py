@@ -1,4 +1,4 @@
-"""Creating nodes: exclusive, ancestors first, nothing lost on failure."""
+"""Creation of nodes: exclusive, ancestors first, no loss after a failure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_known_group_is_not_looked_for(store: Any) -> None:
     run_flow(create_node("a", GroupMeta(3)), store)
     store.log.clear()
     run_flow(create_node("a/b", build_array_meta(shape=(1,)), within="a"), store)
-    # Whether there is a node or a deletion of one, whether groups above keep copies, the new one.
+    # Read the node, its deletion record and the consolidated metadata above; write the new node.
     assert len(store.log) == 4 + 1 + 2 + 1
     assert changes(store) == [("replace", "a/b/zarr.json")]
 
@@ -63,7 +63,7 @@ def test_two_creators_and_one_wins(store: Any) -> None:
         request: Any = next(flow)
         while True:
             requests.append(request)
-            # Somebody else creates it after it was looked for, before it is stored.
+            # Another writer creates it between the lookup and the write.
             if getattr(request, "key", "") == "a/zarr.json":
                 store.items["a/zarr.json"] = b"somebody else's"
             from tessarr.flow.run import perform_request

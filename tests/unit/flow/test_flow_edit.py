@@ -1,4 +1,4 @@
-"""Editing nodes: atomic, whatever others do in between."""
+"""Edits of nodes are atomic, despite concurrent writers."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_document_of_a_new_shape_is_the_one_of_json(
     run_flow(create_node("a", meta), store)
     key = "a/zarr.json" if zarr_format == 3 else "a/.zarray"
     expected = json.loads(store.items[key])
-    for more in (1, 20, 3):  # the first from JSON, the others from what was written
+    for more in (1, 20, 3):  # the first comes from JSON, the others from the written documents
         shape = tuple(length * more for length in lengths)
 
         def longer(found: Any, shape: Any = shape) -> Any:

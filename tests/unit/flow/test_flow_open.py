@@ -1,4 +1,4 @@
-"""Finding nodes: which documents are asked for, and which one decides."""
+"""Lookup of nodes: the requested documents, and the deciding document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listing hierarchies: what is found, in how many requests."""
+"""Walks of hierarchies: the listed nodes, and the number of requests."""
 
 from __future__ import annotations
 

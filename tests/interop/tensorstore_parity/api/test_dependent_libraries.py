@@ -1,4 +1,4 @@
-"""Libraries made for TensorStore, unchanged, on Tessarr's interface."""
+"""Unchanged libraries of TensorStore's users on Tessarr's interface."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytest.importorskip("xarray_tensorstore", reason="the package xarray-tensorstore
 
 @pytest.fixture
 def library() -> Iterator[Any]:
-    """Give xarray-tensorstore as it is when `tensorstore` is Tessarr's."""
+    """Import xarray-tensorstore with Tessarr as the module `tensorstore`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "tensorstore", ts)
         patch.delitem(sys.modules, "xarray_tensorstore", raising=False)
@@ -39,7 +39,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-@pytest.mark.filterwarnings("ignore")  # what xarray and zarr-python think of consolidation
+@pytest.mark.filterwarnings("ignore")  # warnings of xarray and zarr-python about consolidation
 def test_datasets_are_those_of_xarray(library: Any, path: str) -> None:
     opened = library.open_zarr(path)
     assert "tessarr" in type(opened.rain.variable._data.array).__module__

@@ -1,6 +1,7 @@
-"""The examples of TensorStore's own documentation give under Tessarr what stands below them.
+"""TensorStore's documented examples print the documented output with Tessarr.
 
-They are read from the stub of the installed package; nothing of it is copied or imported.
+The harness reads the examples from the stub of the installed package. It copies and imports no
+text.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ if TEXT is None:
 SESSIONS = sessions(TEXT)
 
 OTHERS = re.compile(r"\b(n5|neuroglancer_precomputed|neuroglancer-\w+|gcs|gs:|ocdbt)\b")
-"""What needs drivers of other formats or the network."""
+"""Examples that need drivers of other formats or the network."""
 
-# What is wrong in the examples themselves: they use names of others.
+# Defects of the examples themselves: they use undefined names.
 BROKEN = {
     "Schema.__eq__": "a Spec that is made nowhere",
     "Schema.dtype": "a Spec that is made nowhere",
@@ -37,12 +38,12 @@ BROKEN = {
 }
 
 DIFFERENT: dict[str, dict[int, str]] = {}
-"""By the name of a docstring and the number of the example: why we give something else."""
+"""Reasons for other output, by name of the docstring and number of the example."""
 
 
 @pytest.fixture(autouse=True)
 def _no_waiting_for_ever() -> typing.Iterator[None]:
-    """What hangs fails, and the next one is run."""
+    """A test that hangs fails, and pytest runs the next test."""
 
     def stop(_: int, __: FrameType | None) -> None:
         raise TimeoutError("this takes more than 30 seconds")
@@ -58,7 +59,7 @@ def _no_waiting_for_ever() -> typing.Iterator[None]:
 def test_examples_of_tensorstore(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is printed is equal, and where an error is shown ours is of its class."""
+    """Output is equal, and the class of Tessarr's error fits the documented error."""
     monkeypatch.chdir(tmp_path)
     modules = {"asyncio": asyncio, "json": json, "np": np, "os": os, "typing": typing}
     _, found = run(session, {"ts": ts, **modules}, OTHERS)
@@ -71,7 +72,7 @@ def test_examples_of_tensorstore(
 
 
 def test_most_examples_are_run() -> None:
-    """The harness finds them, and leaves few out."""
+    """The harness finds the examples, and skips few of them."""
     every = [example.source for session in SESSIONS for example in session.examples]
     assert len(every) > 900
     assert sum(1 for source in every if OTHERS.search(source)) < 60

@@ -1,4 +1,4 @@
-"""What comes of a pickle is equal to what was pickled wherever TensorStore's is."""
+"""An unpickled object equals the original if it does in TensorStore."""
 
 from __future__ import annotations
 

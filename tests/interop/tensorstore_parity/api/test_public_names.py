@@ -108,7 +108,7 @@ def test_a_batch_is_of_reads(ts: Any) -> None:
     written = into.write(ts.array(np.ones(3)), batch=batch)
     batch.submit()
     written.result()
-    batch.submit()  # has nothing to do
+    batch.submit()  # has no effect
     assert into.read().result().sum() == 3
 
 

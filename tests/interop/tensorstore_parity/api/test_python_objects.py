@@ -1,4 +1,4 @@
-"""Objects are to Python what TensorStore's are: their attributes, references to them, copies."""
+"""Python features of objects match TensorStore's: attributes, references, copies."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _classes(holder: Any, within: str = "") -> dict[str, type]:
     return found
 
 
-# What Python does with a class, and with an object that a function makes.
+# Python operations on a class, and on an object that a function returns.
 
 _Act: TypeAlias = "Callable[[type, Callable[[], Any]], object]"
 
@@ -81,11 +81,11 @@ _ACTS: dict[str, _Act] = {
     "pickle": lambda _, make: pickle.loads(pickle.dumps(make())),
     "set another attribute": lambda _, make: setattr(make(), "foo", 1),
 }
-_FEWER: Final = {  # what TensorStore allows, and Tessarr does not
+_FEWER: Final = {  # TensorStore allows it, and Tessarr does not
     ("OutputIndexMaps", "refer weakly"),  # a tuple
     ("OutputIndexMethod", "derive"),  # an enumeration
 }
-_MORE: Final = {  # what Tessarr allows, and TensorStore does not
+_MORE: Final = {  # Tessarr allows it, and TensorStore does not
     *product(["Future", "KvStore", "KvStore.Spec", "Promise", "Spec"], ["derive"]),
     *product(["TensorStore", "WriteFutures"], ["derive"]),
     *product(["Dim", "IndexDomain"], ["hash"]),
@@ -94,13 +94,13 @@ _MORE: Final = {  # what Tessarr allows, and TensorStore does not
     *product(["Promise", "WriteFutures"], ["copy"]),
     ("OutputIndexMethod", "set another attribute"),
 }
-# To refuse that a member is deleted makes each object a microsecond slower.
+# Protection against deleted members slows the creation of each object by a microsecond.
 _WHOLE: Final = [name for name in _OBJECTS if not name.endswith(("OpenMode", "Statistics"))]
 
 
 @pytest.mark.parametrize("name", _OBJECTS)
 def test_of_which_classes_an_object_is(name: str) -> None:
-    """`Indexable` is what has elements at positions: neither a domain nor a schema."""
+    """`Indexable` has elements at positions: a domain and a schema are not `Indexable`."""
     mine, real = (
         {of for of, kind in _classes(ts).items() if isinstance(_OBJECTS[name](ts), kind)}
         for ts in (ours, theirs)
@@ -149,7 +149,7 @@ def test_objects_have_no_attributes_of_others(ts: Any, name: str) -> None:
 
 @_BOTH
 def test_results_of_reads_are_not_compared(ts: Any) -> None:
-    """They can be changed, so each is only equal to itself."""
+    """Results are mutable, so that each result equals only itself."""
     store = ts.KvStore.open("memory://").result()
     one, other = store.read("a").result(), store.read("a").result()
     assert one == one

@@ -27,7 +27,7 @@ def array(ts: Any, path: str, **more: Any) -> Any:
 
 
 def damaged(ts: Any, path: str, *codecs: str, document: str = "c/0") -> Any:
-    """Open an array of which a chunk, or its metadata, are something else."""
+    """Open an array with a damaged chunk or damaged metadata."""
     made = spec(path, "damaged")
     metadata = {"codecs": [{"name": name} for name in ("bytes", *codecs)]}
     ts.open({**made, "metadata": metadata}, **NEW).result().write(1).result()
@@ -36,7 +36,7 @@ def damaged(ts: Any, path: str, *codecs: str, document: str = "c/0") -> Any:
 
 
 def shard(ts: Any, path: str, *codecs: str, change: Callable[[bytes], bytes]) -> Any:
-    """Open an array, and what is in a shard of it has changed."""
+    """Open an array, then replace the content of one of its shards."""
     made = spec(path, "shard")
     inner = [{"name": name} for name in ("bytes", *codecs)]
     sharding = {"name": "sharding_indexed", "configuration": {"codecs": inner, "chunk_shape": [5]}}
@@ -64,7 +64,7 @@ def conflict(ts: Any, path: str) -> None:
 
 
 def _other_sum(data: bytes) -> tuple[bytes, bytes, bytes]:
-    """Return a shard whose first chunk ends with another checksum of gzip: its size stands last."""
+    """Return a shard whose first chunk has a wrong gzip checksum (the size is last)."""
     end = data.index(b"\x1f\x8b", 1) - 5
     return data[:end], bytes([data[end] ^ 255]), data[end + 1 :]
 
@@ -103,7 +103,7 @@ ACTS: dict[str, Act] = {
     "no array": lambda ts, path: damaged(ts, path, document="zarr.json"),
     "shrink": lambda ts, path: array(ts, path).resize(None, [5], expand_only=True).result(),
     "changed": conflict,
-    # The class of these tells as much.
+    # The class of these errors carries the same information.
     "other values": lambda ts, path: array(ts, path).write(np.zeros(3, "u1")).result(),
     "no such driver": lambda ts, path: ts.open({"driver": "none", "kvstore": "memory://"}).result(),
     "no type": lambda ts, path: ts.open(spec(path, "none"), create=True, shape=[3]).result(),
@@ -124,6 +124,6 @@ def code(ts: Any, act: Act, path: Path) -> str | None:
 
 @pytest.mark.parametrize("name", ACTS)
 def test_codes_are_those_of_tensorstore(name: str, tmp_path: Path) -> None:
-    """Programs tell by them what exists already from what is missing, and either from the rest."""
+    """Programs use codes to distinguish existing keys, missing keys and other errors."""
     found = code(ours, ACTS[name], tmp_path / "ours")
     assert found == code(theirs, ACTS[name], tmp_path / "theirs")

@@ -1,6 +1,6 @@
-"""What TensorStore's tutorial does gives the same, in arrays of the drivers that are here.
+"""The steps of TensorStore's tutorial have equal results with Tessarr's drivers.
 
-The tutorial's own arrays are of N5 and neuroglancer, which are other formats.
+The tutorial's own arrays have other formats: N5 and neuroglancer.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ VOLUME: dict[str, Any] = {
 
 
 def first_part(ts: Any, driver: str, folder: Path) -> Any:
-    """Create an array in a folder, write to a part of it in three ways, and read."""
+    """Create an array in a folder, write a part of it in three forms, and read."""
     dataset = ts.open(
         {
             "driver": driver,

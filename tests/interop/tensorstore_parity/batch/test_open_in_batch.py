@@ -1,4 +1,4 @@
-"""Opening in a batch: what waits until it is submitted, and what does not."""
+"""Opening in a batch: operations that wait for the submission, and operations that do not."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_open_in_batch_waits_for_end_of_batch(ts: Any, driver: str, tmp_path: Pa
     sleep(0.1)
     assert not future.done()
     del batch  # which is submitted
-    while not future.done():  # asking for the result would begin it
+    while not future.done():  # a call of result() would start it
         sleep(0.01)
     assert future.result().shape == (4,)
 

@@ -1,9 +1,9 @@
-"""Programs of batches end as they do with TensorStore, and ask for no more.
+"""Random programs of batches have TensorStore's results, with no more requests.
 
-The same random program is run with either package, line by line: reads of arrays, of views over
-them and of keys, of chunks and metadata, too, and what opens, some of it in a transaction, in
-batches that are submitted, left or let go. Left out is waiting for what has to be asked for before
-its batch is submitted, which never ends with TensorStore.
+Both packages run the same random program, line by line. The program reads arrays, views, keys,
+chunks and metadata, and opens arrays, partly in transactions. The program submits its batches,
+abandons them or drops them. The program never waits for an operation before the submission of its
+batch, because TensorStore then waits forever.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from stores import servers
 SHAPE = (48, 40)
 STORED = ("chunks", "chunks, zstd", "shards", "shards, zstd")
 ARRAYS = ("a", "b")
-AGAIN = ("a", "b", "again_a", "again_b")  # the latter are opened another time, in another way
+AGAIN = ("a", "b", "again_a", "again_b")  # the program opens the latter again with other settings
 INSIDE = ("a/zarr.json", "b/zarr.json", "a/c/0/0", "a/c/1/1", "b/c/0/0", "b/c/2/1")
 VIEWS = (
     "ts.cast({0}, ts.float64)",
@@ -51,9 +51,9 @@ class Program:
         self.lost = draw.choice(["", "", "c/0/0", "c/1/1"])
         self.damaged = draw.choice(["", "", "", "c/0/1", "c/2/0"])
         if self.place == "memory" and self.limit:
-            self.lost = self.damaged = ""  # what was there before may still be in a cache
-        # Of a file that has changed TensorStore may read new bytes by an old index, and where a
-        # write fails, others of its chunks may be stored a little later.
+            self.lost = self.damaged = ""  # a cache may still hold the old value
+        # After a change of a file, TensorStore may read new bytes by an old index. After a failed
+        # write, it may store other chunks a little later.
         ways = (self.spec, self.other)
         kept = self.limit > 0 and any(way["recheck_cached_data"] is not True for way in ways)
         self.writes = not (kept or self.damaged)
@@ -73,7 +73,7 @@ class Program:
         draw = self.draw
         start = draw.choice([0, 4, 8, 16, draw.randrange(length)])
         stop = start + draw.choice([1, 1, 4, 9, 16, length])
-        if draw.random() < 0.97:  # else it is outside
+        if draw.random() < 0.97:  # otherwise it is outside
             stop = min(length, stop)
         return f"{start}:{stop}" + draw.choice(["", "", "", ":3"])
 
@@ -91,24 +91,24 @@ class Program:
         return f"{one}[{', '.join(map(self.along, SHAPE))}]"
 
     def key(self, inside: tuple[str, ...] = INSIDE, most: int = 10**6) -> str:
-        """Draw the arguments of a read of a key: one of an array, or another one.
+        """Draw the arguments of a read of a key: an array's key, or another key.
 
-        What is read of one of an array begins at a byte up to `most`.
+        A read of an array's key starts at a byte up to `most`.
         """
         draw = self.draw
         name = draw.choice(["k", "k", "l", "none", *inside])
         start = draw.choice([0, 0, 3, 100, 9_000, 70_000, 130_000, -7])
-        if name != "k":  # to tell the size of what is shorter is one request more
+        if name != "k":  # the size of a shorter value needs one more request
             start = min(start, 3 if self.place == "http" else most)
         stop = max(0, start) + (50 if name == "k" else 2)
         span = draw.choice(["None", f"slice({start}, {stop})", f"slice({start}, None)"])
-        # The server that is asked here does not compare.
+        # The test server evaluates no preconditions.
         known = ", if_not_equal=known" * (self.place != "http" and name in {"k", "l"})
         known = draw.choice(["", "", "", known])
         return f"{name!r}, byte_range={span}{known}"
 
     def draw_start(self) -> str:
-        """Draw what begins something in a batch."""
+        """Draw a line that starts an operation in a batch."""
         kinds = ["read", "read", "read", "key", "key", "resolve", "open", "auto", "json", "inside"]
         match self.draw.choice(kinds):
             case "read":
@@ -116,7 +116,7 @@ class Program:
             case "key":
                 return f"keys.read({self.key()}, batch=batch)"
             case "inside" if self.place != "memory":
-                # TensorStore makes documents of arrays anew that are read in a transaction.
+                # TensorStore writes new documents for arrays that a transaction reads.
                 if self.draw.random() < 0.5 or not self.reads_keys:
                     return f"inside_a[{', '.join(map(self.along, SHAPE))}].read(batch=batch)"
                 return f"inside.read({self.key(INSIDE[2:], most=3)}, batch=batch)"
@@ -133,7 +133,7 @@ class Program:
         return f"{self.draw.choice(AGAIN)}.resolve(batch=batch)"
 
     def change(self) -> str:
-        """Draw a line that changes something, of an array, of keys, or of keys in a range."""
+        """Draw a line that changes an array, keys, or keys in a range."""
         draw = self.draw
         part, value = ", ".join(map(self.along, SHAPE)), draw.randint(0, 9)
         first = draw.choice([*INSIDE[2:], "k"])
@@ -147,7 +147,7 @@ class Program:
         )
 
     def round(self) -> Iterator[str]:
-        """Draw a batch, and what is done with it."""
+        """Draw a batch and its operations."""
         draw = self.draw
         many, writes = draw.randint(1, 6), draw.random() < 0.2 and self.place == "file"
         # A transaction that has read a key first uses no cache of arrays afterwards, and keys of
@@ -164,7 +164,7 @@ class Program:
         else:
             yield "batch = ts.Batch()"
             yield from lines
-            # TensorStore asks a server for keys before the batch is submitted.
+            # TensorStore requests keys from a server before the submission of the batch.
             if draw.random() < 0.2 and self.writes and self.place != "http":
                 yield self.change()
             waits = self.place != "memory" and not self.limit
@@ -243,7 +243,7 @@ class Run:
             del keys[f"a/{program.lost}"]
         if program.damaged:
             keys[f"b/{program.damaged}"] = b"damaged"
-        time.sleep(0.03)  # until time stamps tell whether files are changed again
+        time.sleep(0.03)  # until time stamps show changes of files reliably
         reader = self._keys(self.place, self.context)
         known = reader.read("l").result().stamp.generation
         self.names = made | {"keys": reader, "known": known, "auto": self._auto}
@@ -256,7 +256,7 @@ class Run:
             self.names[f"json_{name}"] = side.ts.open(spec, context=self.context).result()
 
     def _begin(self) -> None:
-        """Begin a transaction, in which nothing was read."""
+        """Start a transaction without reads."""
         names, transaction = self.names, self.package.Transaction()
         names["transaction"] = transaction
         names["inside"] = names["keys"].with_transaction(transaction)
@@ -275,7 +275,7 @@ class Run:
         return {**self.program.other, "kvstore": self._auto(name)}
 
     def _seen(self, future: Any) -> Any:
-        """Return what a future gives, to be compared."""
+        """Return the outcome of a future in a comparable form."""
         if future is None:
             return None
         found = future.result(timeout=30)
@@ -286,17 +286,17 @@ class Run:
         return found.tolist()
 
     def line(self, line: str) -> Any:
-        """Return what a line gives, or the error that it raises."""
+        """Return the result of a line, or the error that it raises."""
         try:
             if line.startswith("seen"):
                 return eval(line, self.names)
             exec(line, self.names)
         except (Exception, CancelledError) as error:
-            return error.with_traceback(None)  # which would keep the batch
+            return error.with_traceback(None)  # the frame would keep the batch alive
         return None
 
     def all(self) -> tuple[list[Any], Any]:
-        """Return what each line gives, and what was asked for until after each batch."""
+        """Return the result of each line, and the total requests after each batch."""
         found, asked = [], []
         for lines in self.program.rounds:
             time.sleep(0.03 * (self.program.place == "file"))
@@ -313,7 +313,7 @@ class Run:
 
 
 def check(seed: int, folder: Path, proxy: servers.Proxy) -> None:
-    """Assert that a program ends as there, and asks for no more."""
+    """Assert that a program has equal results, with no more requests."""
     program = Program(seed)
     ends, at = [], proxy if program.place == "http" else None
     values = make(program, folder / f"made{seed}")
@@ -328,8 +328,8 @@ def check(seed: int, folder: Path, proxy: servers.Proxy) -> None:
         fits = isinstance(here, type(there)) if isinstance(there, BaseException) else here == there
         before = "\n".join(lines[: number + 1])
         assert fits, f"{seed}, {vars(program)}:\n{before}\nours: {here!r}\ntheirs: {there!r}"
-    # Of what is asked beside what is damaged, some is not any more when the error is there; what
-    # stays in a cache of little room differs from run to run.
+    # After an error about damaged data, the other requests may still be incomplete. The content of
+    # a small cache varies between runs.
     if program.damaged or program.limit == 6_000:
         return
     told = "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What calls take part in: contexts, transactions and batches, as TensorStore takes them."""
+"""Contexts, transactions and batches as arguments: Tessarr accepts TensorStore's."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_is_none_of_them_is_refused(ts: Any, name: str) -> None:
 
 @both
 def test_the_place_may_bring_the_transaction(ts: Any) -> None:
-    """What is opened at keys in a transaction is written in it."""
+    """A kvstore with a transaction opens an array that writes in the transaction."""
     keys = _keys(ts)
     whole = ts.open({"driver": "zarr3"}, kvstore=keys, create=True, dtype="int16", shape=[2])
     outside = whole.result()
@@ -111,7 +111,7 @@ def test_urls_of_no_store(ts: Any, url: str) -> None:
 
 
 def _layers(ts: Any) -> tuple[Any, Any]:
-    """Give an array of five elements, and a spec that opens it behind them."""
+    """Return an array of five elements, and a spec that opens it as a layer."""
     context = ts.Context()
     schema = {"dtype": "int32", "domain": {"shape": [5]}}
     base = ts.open({**SPEC, "schema": schema}, create=True, context=context).result()
@@ -200,7 +200,7 @@ def test_spec_of_stack_has_common_members_of_layers(
 
 @both
 def test_what_needs_no_request_waits_for_no_batch(ts: Any) -> None:
-    """Neither does what is not there; a batch that was submitted is refused for either."""
+    """Operations without requests start at once; both packages refuse a submitted batch."""
     keys = _keys(ts)
     keys["a"] = b"1"
     batch = ts.Batch()
@@ -238,7 +238,7 @@ def test_what_has_to_be_read_waits_for_the_batch(ts: Any, tmp_path: Path) -> Non
         ts.open({"driver": "cast", "dtype": "int32", "base": place}, batch=batch),
         made.read(batch=batch),
     ]
-    made.resolve(batch=batch).result(timeout=5)  # what is known is not looked up again
+    made.resolve(batch=batch).result(timeout=5)  # the cache holds the value
     sleep(0.05)
     assert not any(future.done() for future in futures)
     batch.submit()
@@ -249,7 +249,7 @@ def test_what_has_to_be_read_waits_for_the_batch(ts: Any, tmp_path: Path) -> Non
 @both
 @pytest.mark.parametrize("layer", ["", "cast", "overlay", "downsample"])
 def test_functions_are_called_when_the_batch_is_submitted(ts: Any, layer: str) -> None:
-    """They may read in a batch of their own."""
+    """The functions may read in another batch."""
     called = []
     base = ts.array([5, 6, 7, 8])
 
@@ -271,7 +271,7 @@ def test_functions_are_called_when_the_batch_is_submitted(ts: Any, layer: str) -
     future = store.read(batch=batch)
     future.force()
     sleep(0.05)
-    assert called == [] or ts is ours  # what is wanted begins here
+    assert called == [] or ts is ours  # the wanted operations start here
     batch.submit()
     assert set(future.result().tolist()) == {3}
     assert sorted(called) == ["{ [0, 2) }", "{ [2, 4) }"]
@@ -303,7 +303,7 @@ def test_spec_has_bounds_set_by_other_handle_of_context(ts: Any, driver: str, la
     one.resize(exclusive_max=[8]).result()
     json = shown.spec().to_json()
     assert json.get("base", json)["metadata"]["shape"] == [8]
-    upper = {"zarr3": 8, "zarr": 4}[driver]  # of format 2, those of the handle are told
+    upper = {"zarr3": 8, "zarr": 4}[driver]  # of format 2, whose handle reports them
     assert json["transform"]["input_exclusive_max"] == [[upper]]
     assert shown.shape == (4,)
     assert shown.resolve().result().shape == (8,)

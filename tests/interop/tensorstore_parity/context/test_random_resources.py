@@ -37,7 +37,7 @@ class Specs:
         return {name: self.value(name.partition("#")[0]) for name in kept}
 
     def resources(self, *members: str) -> JSON:
-        """Return some of the members, which refer to a resource, or say what it is."""
+        """Return some of the members, which refer to a resource or define it."""
         found: JSON = {}
         for member in members:
             kind = CACHE if "cache" in member else member
@@ -82,7 +82,7 @@ def _json(make: Callable[[], Any], *, include_defaults: bool) -> str:
 
 @pytest.mark.parametrize("first", range(0, 400, 50))
 def test_bound_specs(first: int) -> None:
-    """Names are given in the same order; pickles keep what is like the default as well."""
+    """Names have the same order; pickles also contain resources that equal the default."""
     for seed in range(first, first + 50):
         draw = Specs(seed)
         given, context = draw.spec(2), draw.context()

@@ -50,7 +50,7 @@ KEPT: list[dict[str, bool]] = [
 
 
 def _changed(ts: Any, spec: Any, context: Any) -> list[Any]:
-    """Return what is told of a spec, bound or not, after each change."""
+    """Return the JSON of a spec, bound or unbound, after each change."""
     told = []
     for change in CHANGES:
         one = spec.copy()
@@ -63,7 +63,7 @@ def _changed(ts: Any, spec: Any, context: Any) -> list[Any]:
 
 
 def _opened(ts: Any, place: Any, context: Any) -> list[Any]:
-    """Return what is told of an open store, and of an array in it."""
+    """Return the JSON of an open store, and of an array in it."""
     opened = ts.Context(context)
     store = ts.KvStore.open(place, context=opened).result()
     spec = {
@@ -81,7 +81,7 @@ def _opened(ts: Any, place: Any, context: Any) -> list[Any]:
 
 
 def _pairs() -> list[tuple[str, str]]:
-    """Return the resources that each store uses, and one that only arrays do."""
+    """Return the resources that each store uses, and a resource that only arrays use."""
     return [
         (store, resource)
         for store, place in STORES.items()
@@ -94,7 +94,7 @@ def _pairs() -> list[tuple[str, str]]:
 def test_resources_are_described_equally(
     store: str, resource: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("NO_GCE_CHECK", "true")  # nobody is asked for credentials
+    monkeypatch.setenv("NO_GCE_CHECK", "true")  # no request for credentials
     place, value = STORES[store], RESOURCES[resource]
     contexts: list[Any] = [{}, {resource: value}]
     cases = [(place, context) for context in contexts]

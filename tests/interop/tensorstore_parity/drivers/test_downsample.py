@@ -2,9 +2,9 @@
 
 Omitted, because TensorStore is wrong: a base inside one block that starts after the block's start
 and has several elements (it reads uninitialised memory); means of float8 (0 instead of 1.25); NaN
-for medians and modes, whose order is undefined there, and blocks of NaN only, whose minimum is
-infinity there. Views of downsampled views are compared with views of TensorStore's whole result:
-with index arrays, it reduces blocks at the edges wrongly and adds floats in another order.
+for medians and modes, whose order TensorStore does not define; blocks of NaN only, whose minimum is
+infinity. Views of downsampled views equal views of TensorStore's whole result: with index arrays,
+TensorStore reduces blocks at the edges wrongly and adds floats in another order.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def test_other_types(name: str, method: Any) -> None:
 
 @pytest.mark.parametrize(("name", "kind"), [("char", "S1"), ("byte", "V1")])
 def test_the_mode_of_bytes(name: str, kind: str) -> None:
-    """TensorStore has no such arrays of NumPy 2.4; its order is that of unsigned numbers."""
+    """TensorStore lacks these arrays of NumPy 2.4; its order is that of unsigned numbers."""
     values = np.array([7, 200, 200, 9, 255, 1], "u1")
     result = ts.downsample(ts.array(values.view(kind), dtype=name), [3], "mode").read().result()
     assert result.dtype == kind

@@ -174,7 +174,7 @@ def test_document_is_cached_while_open(kind: str, recheck: Any, tmp_path: Path) 
             elif step == "commit" and handles:
                 with package.Transaction() as transaction:
                     handles[-1].with_transaction(transaction).write(k).result()
-            if step in {"read", "commit"}:  # here it is read again after every commit
+            if step in {"read", "commit"}:  # Tessarr reads it again after every commit
                 seen.append([outcome(lambda item=item: item.read().result()) for item in handles])
         return seen
 
@@ -182,7 +182,7 @@ def test_document_is_cached_while_open(kind: str, recheck: Any, tmp_path: Path) 
 
 
 class Held(dict[str, bytes]):
-    """A store whose first lookup blocks until it may continue."""
+    """A store whose first lookup blocks until the test releases it."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         super().__init__(values)
@@ -249,7 +249,7 @@ def test_stale_document_read_waits_for_batch(known: bool, changing: bool) -> Non
             handle = handle.with_transaction(package.Transaction())
         batch = package.Batch()
         future = handle.read(batch=batch)
-        for _ in range(1000 if known else 2):  # one that waits for the batch is never done
+        for _ in range(1000 if known else 2):  # a read that waits for the batch never finishes
             sleep(0.01)
             if future.done():
                 break

@@ -1,7 +1,7 @@
-"""Views of views of views, as JSON: all that handles can do is as in TensorStore.
+"""Nested views, as JSON: all operations of handles match TensorStore's.
 
-Left out, because TensorStore is wrong: index arrays into downsampled views, whose blocks at the
-edges it reduces as if they were whole.
+Omitted, because TensorStore is wrong: index arrays into downsampled views, whose blocks at the
+edges TensorStore reduces like complete blocks.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ CHANGES = {"write", "transaction", "longer", "shorter"}
 
 
 class Nested:
-    """Opens views of something in a folder."""
+    """Opener of nested views in a folder."""
 
     def __init__(self, package: Any, kind: str, chain: tuple[str, ...], folder: Path) -> None:
         self.package = package

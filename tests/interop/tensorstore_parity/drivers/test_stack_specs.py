@@ -1,4 +1,4 @@
-"""Layers and their specs, as in TensorStore.
+"""Layers and their specs match TensorStore's.
 
 An intended difference: specs of layers that were open before name their resources; TensorStore
 omits them.

@@ -111,7 +111,7 @@ def test_the_same_chunks_are_read_and_written(seed: int) -> None:
 )
 def test_index_array_covering_chunk_does_not_read(driver: str, key: str) -> None:
     def describe(package: Any) -> bool:
-        """Return whether a chunk was written that cannot be read."""
+        """Return whether the program wrote a chunk that it cannot read."""
         options: dict[str, Any] = {"dtype": "int32", "shape": [4, 2]}
         if driver == "virtual":
 
@@ -201,7 +201,7 @@ def test_chunk_without_generation_stays_cached(package: Any) -> None:
 
 
 def called_within(package: Any, steps: str, *, stamped: bool, room: int) -> list[Any]:
-    """Return how functions were called by reads and writes of parts of a chunk."""
+    """Return the calls of functions during reads and writes of parts of a chunk."""
     calls: list[Any] = []
     values = np.arange(8, dtype="i4")
 
@@ -287,7 +287,7 @@ def test_conflicting_write_is_repeated() -> None:
     store = ts.virtual_chunked(read, write, dtype="int32", shape=[2])
     store[0] = 9
     assert seen == [b"1", b"2"]
-    assert requested == [b"", b"1"]  # so that an unchanged chunk need not be returned again
+    assert requested == [b"", b"1"]  # so that the function need not return an unchanged chunk again
     assert cached["value"] == [9, 6]
 
 
@@ -417,7 +417,7 @@ def test_unfilled_elements_are_zero_or_empty() -> None:
     ],
 )
 def test_atomic_write_of_several_chunks_is_refused(acts: list[str]) -> None:
-    """The write that needs it is refused and aborts the transaction."""
+    """Both packages refuse the write that needs it, and abort the transaction."""
 
     def describe(package: Any) -> Any:
         written: list[Any] = []
@@ -438,7 +438,7 @@ def test_atomic_write_of_several_chunks_is_refused(acts: list[str]) -> None:
         }
         result = [outcome(lambda act=act: eval(act, names).result()) for act in acts]
         result.append(outcome(transaction.commit_sync))
-        # TensorStore also writes chunks that were only read.
+        # TensorStore also writes chunks after mere reads.
         changed = sorted(item for item in written if {1, 2} & set(item[1]))
         seen = [item.tolist() if isinstance(item, np.ndarray) else item for item in result]
         return seen, changed, transaction.aborted

@@ -1,4 +1,4 @@
-"""Write-only functions of chunks: cached chunks can be changed in parts, as in TensorStore."""
+"""Write-only functions of chunks: partial writes to cached chunks work as in TensorStore."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_partial_write_without_cache_is_refused() -> None:
 
 
 def test_written_chunks() -> None:
-    """Where a part cannot be, nothing is; TensorStore writes the other chunks first."""
+    """If one part fails, Tessarr writes no chunk; TensorStore writes the other chunks first."""
     store, writer = open_handle(ours, 10**6)
     store[:4].write(1).result()
     writer.taken()

@@ -2,12 +2,12 @@
 """Handles and specs match TensorStore's: opening, resizing, reading, writing, JSON.
 
 Both packages run the same random program. Results must be equal. If one raises an error, the other
-must raise one of a class that the same handlers catch.
+must raise an error that the same handlers catch.
 
 Omitted, because TensorStore 0.1.86 is wrong or aborts: resizing below the lower bound of a view,
 which empties the array; a spec after a failed update, which is half applied; ``minimal_spec`` of a
 spec, which drops metadata against the documentation; the schema of a spec whose transform drops a
-dimension; fields and ``open_as_void`` together with metadata, which abort. Specs here report
+dimension; fields and ``open_as_void`` together with metadata, which abort. Tessarr's specs report
 contradicting codecs at once, and accept ``attributes`` for arrays of format 2.
 """
 
@@ -411,7 +411,7 @@ def test_statistics_outside_array(driver: str, mark: str) -> None:
 
 @pytest.mark.parametrize("shape", [(5, 0), (0, 5), (0,)], ids=str)
 def test_outside_position_of_empty_view(shape: tuple[int, ...]) -> None:
-    """It is refused, except for an empty dimension with explicit bounds."""
+    """The position is an error, except in an empty dimension with explicit bounds."""
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     mine, other = (
         package.open(spec, create=True, dtype="int32", shape=shape).result()
@@ -577,7 +577,7 @@ def test_bytes_of_elements_are_those_that_are_stored(
             count = int(np.prod(part.shape))
             values = np.arange(11, 11 + count, dtype="u1").view("V1").reshape(part.shape)
             part.write(values).result()
-            if not sharded or package is ts:  # else TensorStore may wait for ever
+            if not sharded or package is ts:  # otherwise TensorStore may wait forever
                 seen.append(built.with_transaction(transaction).read().result().tolist())
         if transaction is not None:
             transaction.commit_async().result()

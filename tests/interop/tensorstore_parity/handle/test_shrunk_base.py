@@ -1,4 +1,4 @@
-"""Views whose base has shrunk: positions outside are refused as in TensorStore."""
+"""Views of a shrunk base: both packages refuse positions outside."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VIEWS: dict[str, Callable[[Any, Any, str], Any]] = {
 
 
 def shrink(ts: Any, name: str, method: str, length: int) -> Any:
-    """Return a view of an array of six elements that was shrunk to `count`."""
+    """Return a view of an array of six elements that is later shrunk to `length`."""
     layout = ts.ChunkLayout(chunk_shape=[2])
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     built = ts.open(spec, create=True, dtype=ts.int32, shape=[6], chunk_layout=layout).result()

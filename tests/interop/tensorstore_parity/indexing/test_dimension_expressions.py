@@ -1,9 +1,10 @@
-"""Indexing gives TensorStore's result: the same domain and maps, or an error.
+"""Indexing matches TensorStore: the same domain and maps, or an error.
 
 Omitted, because TensorStore crashes or contradicts its documentation: empty views of views with
 index arrays (a segmentation fault), an ellipsis after another operation of an expression (another
-one), negative steps from or to one bound if the other is implicit, and bytes as names of dimensions
-in `d`, which count as numbers. For two mistakes in one expression, it may report the other one.
+result), negative steps from or to one bound if the other is implicit, and bytes as names of
+dimensions in `d`, which count as numbers. For two mistakes in one expression, TensorStore may
+report the other mistake.
 """
 
 from __future__ import annotations
@@ -185,7 +186,7 @@ def plain(view: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", range(0, 2400, 300))
 def test_operations_match_tensorstore(seed: int) -> None:
-    """Up to five index operations give the same views, or both packages refuse them."""
+    """Up to five index operations produce the same views, or both packages refuse them."""
     compared = 0
     for case in range(seed, seed + 300):
         cases = Cases(case)
@@ -327,7 +328,7 @@ def test_bracket_keys_match_tensorstore(act: str) -> None:
     "dims", [None, *itertools.permutations(range(3), 2), *itertools.permutations(range(3))]
 )
 def test_index_array_axes_match_tensorstore(dims: tuple[int, ...] | None) -> None:
-    """First, if anything separates them, even an empty ellipsis."""
+    """The axes come first if anything separates the arrays, even an empty ellipsis."""
     views = [library.IndexTransform(input_shape=[2, 3, 2]) for library in (ours, theirs)]
     array, compared = np.array([1]), 0
     for terms in itertools.product([array, 0, True, ..., slice(None), None], repeat=4):

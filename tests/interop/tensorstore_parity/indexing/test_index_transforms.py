@@ -82,7 +82,7 @@ def test_composition_propagates_bounds(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(0, 3000, 500))
 def test_domains_restrict_by_labels(seed: int) -> None:
-    """A domain in brackets finds its dimensions by label, and without label in their order."""
+    """A domain in brackets matches dimensions by label, and unlabelled dimensions by order."""
     good = 0
     for case in range(seed, seed + 500):
         draw = random.Random(case)

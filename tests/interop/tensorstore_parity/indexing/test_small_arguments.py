@@ -1,8 +1,8 @@
-"""All small arguments, one after another: values and errors match TensorStore's.
+"""All small arguments, in turn: values and errors match TensorStore's.
 
-Random programs rarely combine two mistakes or unusual values; small arguments are few enough to try
-all. Omitted are the guide's differences: 0-d arrays in place of lists, empty lists, and indexing
-that crashes there.
+Random programs rarely combine two mistakes or unusual values, whereas these tests try all small
+arguments. Omitted are the guide's differences: 0-d arrays in place of lists, empty lists, and
+expressions that crash TensorStore.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _describe_value(text: str, ts: Any) -> str:
 
 
 def _called(name: str, keywords: dict[str, list[str]], most: int) -> Iterator[str]:
-    """Return the calls with every choice of so many keywords, and of their values."""
+    """Return the calls with up to `most` keywords, for all their values."""
     for count in range(most + 1):
         for names in itertools.combinations(keywords, count):
             for values in itertools.product(*(keywords[item] for item in names)):

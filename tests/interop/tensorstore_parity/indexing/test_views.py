@@ -1,7 +1,7 @@
 """Views over handles match TensorStore's: arrays in memory, casts, stacks.
 
 Both packages build handles from the same arrays, index them with the same expressions, and read and
-write them; results or classes of errors must be equal.
+write them. Results or classes of errors must be equal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Layers of key-value stores: what is told of them, and where keys are, beside TensorStore."""
+"""Layers of key-value stores: JSON, keys and base keys match TensorStore's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEYS = ["", "a", "a/", "a/b", "a/b/c", "b", "ab", "abc", "abd", "d/", "z", "é",
 
 
 def _layer(dice: Random, number: int) -> dict[str, Any]:
-    """Return a layer with any range, of which its own keys may lack something."""
+    """Return a layer with a random range, whose keys may lack the strip prefix."""
     members = dice.choice(
         [
             [],
@@ -49,7 +49,7 @@ def _array(ts: Any, spec: Any, context: Any) -> Any:
 
 
 def _describe(ts: Any, spec: Any) -> list[object]:
-    """Return what is told of an open store, and where it has its keys; or the error's class."""
+    """Return the JSON of an open store and the location of its keys, or the class of the error."""
     context = ts.Context()
     try:
         store = ts.KvStore.open(spec, context=context).result()
@@ -132,7 +132,7 @@ def test_keys_of_a_zip_file_are_removed_without_an_end() -> None:
 
 
 def test_keys_of_a_range_that_share_nothing_lack_nothing() -> None:
-    """TensorStore removes "b" from all keys of this range, so that some are taken for others."""
+    """TensorStore removes "b" from all keys of this range, so that some keys collide."""
     layer = {"inclusive_min": "b", "exclusive_max": "c/", "base": "memory://"}
     store = ours.KvStore.open({"driver": "kvstack", "layers": [layer]}).result()
     store["b"], store["c"] = b"1", b"2"

@@ -123,7 +123,7 @@ PLACES: list[Any] = [
 
 
 def same(work: Callable[[Any], Any]) -> None:
-    """Assert that `work` gives the same with both, or is refused with an error callers expect."""
+    """Assert that `work` has equal results, or raises errors of the same class."""
     found = []
     for ts in (ours, theirs):
         try:

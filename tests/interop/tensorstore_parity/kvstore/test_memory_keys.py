@@ -1,4 +1,4 @@
-"""Keys in memory that could be no paths of files: what TensorStore makes of them, and Tessarr."""
+"""Keys in memory that are no valid file paths: Tessarr and TensorStore accept the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was asked of files is counted as TensorStore counts it."""
+"""Metrics of file requests equal TensorStore's."""
 
 from __future__ import annotations
 

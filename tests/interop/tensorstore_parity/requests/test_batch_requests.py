@@ -1,6 +1,6 @@
-"""Keys, metadata and chunks that are read in one batch are asked for once, where several want them.
+"""Operations of one batch share the requests for keys, metadata and chunks.
 
-That is as often as TensorStore asks, or less.
+The number of requests never exceeds TensorStore's.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Place:
         return self.ts.open(spec, context=self.context, batch=batch)
 
     def count_requests(self, begin: Callable[[Any], list[Any]]) -> tuple[int, int]:
-        """Return how often was asked for what begins in a batch, and how often read."""
+        """Return the numbers of requests and of reads of the operations in a batch."""
         if self.proxy is not None:
             self.proxy.reset_counts()
         with self.side.counting():
@@ -79,7 +79,7 @@ def part_and_span(place: Place) -> Callable[[Any], list[Any]]:
 
 
 def several_handles(place: Place) -> Callable[[Any], list[Any]]:
-    """Through caches that ask in different ways."""
+    """The handles use caches with different settings."""
     arrays = [
         place.open(cache_pool="cache_pool#big", recheck_cached_data=recheck).result()
         for recheck in (True, "open", False)
@@ -150,7 +150,7 @@ def beside_what_is_written(place: Place) -> Callable[[Any], list[Any]]:
     return lambda batch: [one[:4, :8].read(batch=batch) for one in (inside, array, inside)]
 
 
-# How often ours asks, of files and of a server.
+# Tessarr's requests to files and to a server.
 ASKS: dict[Scenario, int] = {
     chunk_and_key: 9,
     part_and_span: 1,

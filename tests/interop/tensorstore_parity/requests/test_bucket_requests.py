@@ -1,4 +1,4 @@
-"""How often buckets of S3 and GCS are asked: never more than TensorStore does for the same."""
+"""Requests to S3 and GCS buckets: never more than TensorStore's for the same operations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stores.servers import Proxy
 
 theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's own requests")
 
-MISSING = b"\2"  # the generation of what is absent
+MISSING = b"\2"  # the generation of a missing key
 VALUES = np.arange(64 * 64, dtype="i4").reshape(64, 64)
 CHUNKS = {"write_chunk": {"shape": [64, 64]}, "read_chunk": {"shape": [8, 8]}}
 
@@ -27,7 +27,7 @@ def bucket(request: pytest.FixtureRequest) -> Iterator[tuple[str, Proxy]]:
 
 
 class Side:
-    """One implementation, on a folder of its own in the bucket."""
+    """One implementation, with its own folder in the bucket."""
 
     def __init__(self, ts: Any, bucket: tuple[str, Proxy], path: str) -> None:
         self.ts, self.path = ts, path
@@ -36,7 +36,7 @@ class Side:
 
     @property
     def knows_ends(self) -> bool:
-        """Whether both get the last bytes of a value: the server for GCS gives TensorStore all."""
+        """Whether both read suffixes of values: the GCS server sends TensorStore whole values."""
         return self.kind == "s3"
 
     def place(self, path: str = "") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""With caches on, no read asks for more than TensorStore's, whatever was read before."""
+"""With caches, no read makes more requests than TensorStore's after any earlier reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VALUES = np.random.default_rng(0).integers(0, 1000, SHAPE, "u2")
 
 
 def _part(draw: random.Random) -> tuple[slice, slice]:
-    """Return a part that is likely to overlap others, or to be inside of them."""
+    """Return a part that is likely to overlap others or to lie inside them."""
 
     def along(length: int, inside: int) -> slice:
         starts = [0, inside, inside // 2, 3 * inside, length // 2, draw.randrange(length)]
@@ -58,7 +58,7 @@ def test_cached_read_requests_are_not_more(
         }
         how = {"create": True, "dtype": side.ts.uint16, "shape": SHAPE}
         side.open("a/", members=members, **how).write(VALUES).result()
-        time.sleep(0.03)  # until time stamps tell whether files are changed again
+        time.sleep(0.03)  # until time stamps show changes of files reliably
         array = side.open("a/", members=members, pool="cache_pool#big")
         asked, found = [], []
         for _ in range(10):
@@ -106,7 +106,7 @@ def test_cached_read_requests_of_server_are_not_more(stored: str, tmp_path: Path
 def test_uncached_read_requests_of_server_are_not_more(
     stored: str, dtype: str, tmp_path: Path
 ) -> None:
-    """A part of a chunk that is stored as it is is one request, however far its lines are apart."""
+    """A part of an uncompressed chunk is one request, even if its rows are far from each other."""
     values = np.random.default_rng(0).integers(0, 99, SHAPE, dtype)
     grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
     metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, INSIDE)}
@@ -133,7 +133,7 @@ def test_uncached_read_requests_of_server_are_not_more(
 
 
 def test_cached_shard_index_is_not_requested_again(tmp_path: Path) -> None:
-    """A server tells no versions: what was decoded is remembered, and where it is."""
+    """The server sends no generations: the cache holds the decoded index and its location."""
     grid = {"name": "regular", "configuration": {"chunk_shape": [64, 64]}}
     metadata = {"chunk_grid": grid, "codecs": codecs_of("shards, zstd", (8, 64))}
     made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
@@ -183,7 +183,7 @@ def test_unmodified_value_is_not_requested_again(tmp_path: Path) -> None:
 def test_a_chunk_that_has_no_room_is_one_request(
     stored: str, recheck: bool, tmp_path: Path
 ) -> None:
-    """What is not remembered of it is not compared, and what is comes with what is read."""
+    """The cache compares no evicted values; other values arrive with the read."""
     grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
     metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, INSIDE)}
     made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
@@ -204,7 +204,7 @@ def test_a_chunk_that_has_no_room_is_one_request(
 def test_a_pool_that_has_hardly_room_for_a_chunk_does_not_ask_more(
     encoded: bool, inside: tuple[int, int] | None, limit: int, tmp_path: Path
 ) -> None:
-    """Of 512 kB, or a little less as it is stored: what is kept does not push out what it needs."""
+    """The chunk has 512 kB or a little less when stored: cached values do not evict it."""
     codecs: list[Any] = [{"name": "bytes", "configuration": {"endian": "little"}}]
     if encoded:
         codecs.append({"name": "gzip", "configuration": {"level": 1}})

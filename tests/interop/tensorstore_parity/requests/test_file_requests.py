@@ -1,4 +1,4 @@
-"""How often files are asked for: never more than TensorStore does for the same."""
+"""Requests to files: never more than TensorStore's for the same operations."""
 
 from __future__ import annotations
 
@@ -317,7 +317,7 @@ def written_after_nothing_changed(side: Side) -> None:
     found = side.open("a/", pool="cache_pool#big", recheck_cached_data=False)
     found[32:, 0].write(5).result()
     with side.counting():
-        found[33:36, 20].write(0).result()  # nothing is there
+        found[33:36, 20].write(0).result()  # the store is empty
         found[32:, 0].write(6).result()
 
 
@@ -359,7 +359,7 @@ def statistics_of_a_chunk(side: Side) -> None:
 @SCENARIOS.expects(0, 0, 0)
 def statistics_of_chunks(side: Side) -> None:
     found = side.create("b/", sharded=False)
-    with side.counting():  # what is listed is not opened
+    with side.counting():  # a listing opens no files
         _statistics(found[:32])
         _statistics(found)
 

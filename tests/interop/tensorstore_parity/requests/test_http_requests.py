@@ -1,8 +1,7 @@
-"""Random reads from a server: no more requests than TensorStore makes when it makes most.
+"""Random reads from a server: no more requests than TensorStore's maximum.
 
-Chunks that are read at a time arrive in any order, and so a cache of little room keeps others of
-them each time. How much is asked differs from run to run: what Tessarr asks on average is not more
-than what TensorStore asks at most.
+Concurrent reads finish in any order, so that a small cache holds other chunks in each run, and the
+number of requests varies. Tessarr's average must not exceed TensorStore's maximum.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Part = tuple[slice, slice]
 
 
 class Session:
-    """An array, how it is opened, and what is read of it."""
+    """An array, the settings of its handles, and its reads."""
 
     def __init__(self, seed: int) -> None:
         draw = random.Random(seed)
@@ -68,7 +67,7 @@ class Session:
         ours.open(made, **how).result().write(self.values).result()
 
     def run(self, ts: Any, proxy: servers.Proxy) -> Any:
-        """Return how often was asked until after each step."""
+        """Return the total of requests after each step."""
         context = ts.Context({"cache_pool": {"total_bytes_limit": self.limit}})
         spec = {"driver": "zarr3", "kvstore": f"{proxy.url}/", "recheck_cached_data": self.recheck}
         array = ts.open(spec, context=context).result()

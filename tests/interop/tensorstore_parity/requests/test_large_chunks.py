@@ -1,4 +1,4 @@
-"""Parts of large chunks and shards: never more requests than TensorStore makes."""
+"""Parts of large chunks and shards: never more requests than TensorStore's."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ LARGE: dict[str, Any] = {
 def test_parts_of_large_chunks_in_files_are_not_more_requests(
     stored: str, pool: str | None, tmp_path: Path
 ) -> None:
-    """Of 8 MiB: a file is read piece by piece, of which none is a request of its own."""
+    """A read of an 8 MiB chunk proceeds piece by piece, and no piece is a separate request."""
     values = np.random.default_rng(0).integers(0, 1000, (4096, 2048), "u2")
     grid = {"name": "regular", "configuration": {"chunk_shape": [2048, 2048]}}
     members = {"metadata": {"chunk_grid": grid, "codecs": codecs_of(stored, (64, 128))}}
@@ -65,7 +65,7 @@ def test_parts_of_large_chunks_in_files_are_not_more_requests(
     for side in [Side(tmp_path / word, real=word == "theirs") for word in ("ours", "theirs")]:
         made = side.open(members=members, create=True, dtype=side.ts.uint16, shape=values.shape)
         made.write(values).result()
-        time.sleep(0.03)  # until time stamps tell whether files are changed again
+        time.sleep(0.03)  # until time stamps show changes of files reliably
         counts = {}
         for name, part in LARGE.items():
             side.context = side.ts.Context({"cache_pool#big": {"total_bytes_limit": 10**8}})

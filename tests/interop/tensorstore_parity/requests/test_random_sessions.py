@@ -1,4 +1,4 @@
-"""Random sessions: at no time has been asked more of files than TensorStore has asked."""
+"""Random sessions: at no time has Tessarr made more file requests than TensorStore."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def places(draw: random.Random, length: int) -> tuple[slice, slice]:
 
 
 class Session:
-    """What one implementation does with an array; the other does the same."""
+    """A random program on an array, which both implementations run."""
 
     def __init__(self, side: Side, draw: random.Random) -> None:
         self.side, self.ts = side, side.ts
@@ -80,7 +80,7 @@ class Session:
         return {"chunk_grid": grid, "codecs": codecs}
 
     def step(self, draw: random.Random) -> tuple[str, list[Any]]:
-        """Do something; return what, and what was read."""
+        """Perform one step; return its description and the values that it reads."""
         what = draw.choice(STEPS)
         parts = [places(draw, self.length) for _ in range(3)]
         value = draw.randrange(1, 100)

@@ -1,4 +1,4 @@
-"""Random transactions: at no time has been asked for more in one than TensorStore has asked."""
+"""Random transactions: at no time does Tessarr make more requests than TensorStore."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Part = tuple[slice, ...]
 
 
 class Program:
-    """How two handles of an array are opened, and what is done with them in transactions."""
+    """Settings of two handles of an array, and their operations in transactions."""
 
     def __init__(self, seed: int) -> None:
         self.draw = draw = random.Random(seed)
@@ -58,7 +58,7 @@ class Program:
         if what == "key":
             key, start = draw.choice(KEYS), draw.choice([0, 0, 3, 100, 9000, -7])
             spans = [None, slice(start, max(0, start) + 2), slice(start, None)]
-            # What parts of a shard are remembered of is not remembered as a whole, too.
+            # The cache stores either parts of a shard or the whole shard.
             return what, key, draw.choice([None, slice(9000, 9002)] if key in INSIDE else spans)
         handle = draw.choice([0, 0, 0, 1])
         return what, handle, [self._part() for _ in range(3)], draw.randint(1, 9)
@@ -86,7 +86,7 @@ class Run:
             place = {"driver": "http", "base_url": proxy.url, "path": f"/{folder.name}/"}
         context = side.ts.Context({"cache_pool": {"total_bytes_limit": program.limit}})
         inside = {**place, "path": f"{place.get('path', '')}a/"}
-        time.sleep(0.03)  # until time stamps tell whether files are changed again
+        time.sleep(0.03)  # until time stamps show changes of files reliably
         self.keys = side.ts.KvStore.open(place, context=context).result()
         self.arrays = [
             side.ts.open({"driver": "zarr3", "kvstore": inside, **way}, context=context).result()
@@ -94,7 +94,7 @@ class Run:
         ]
 
     def all(self) -> tuple[list[Any], Any]:
-        """Return what each step gives, and what was asked for until after each."""
+        """Return the result of each step, and the total of requests after each step."""
         found, asked = [], []
         for steps, commits in zip(self.program.rounds, self.program.commits, strict=True):
             time.sleep(0.03)

@@ -1,4 +1,4 @@
-"""With a cache that has little room, no more is asked of a server than TensorStore asks."""
+"""With a small cache, Tessarr makes no more requests to a server than TensorStore."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIDES = (ours, theirs)
 
 
 def _store(folder: Path, stored: str, chunk: list[int], inside: list[int], values: Any) -> Any:
-    """Store values; return the array, to be changed later."""
+    """Store values; return the array for later changes."""
     grid = {"name": "regular", "configuration": {"chunk_shape": chunk}}
     metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, tuple(inside))}
     made = {"driver": "zarr3", "kvstore": folder.as_uri(), "metadata": metadata}
@@ -37,7 +37,7 @@ def _open(ts: Any, proxy: servers.Proxy, limit: int, recheck: Any = False, **con
 
 
 def _count_requests(array: Any, proxy: servers.Proxy, parts: Any, values: Any) -> list[int]:
-    """Return how often each of some reads has asked."""
+    """Return the number of requests of each of some reads."""
     counts = []
     for part in parts:
         proxy.reset_counts()
@@ -48,7 +48,7 @@ def _count_requests(array: Any, proxy: servers.Proxy, parts: Any, values: Any) -
 
 @pytest.mark.parametrize("stored", ["chunks", "chunks, zstd"])
 def test_what_is_there_is_used_before_others_push_it_out(stored: str, tmp_path: Path) -> None:
-    """Three chunks have room: those that come first of six are others."""
+    """The cache has room for three chunks; the first three of the six reads use other chunks."""
     values = np.random.default_rng(0).integers(0, 1 << 16, 6 << 16, "u2")
     _store(tmp_path, stored, [1 << 16], [1 << 16], values)
     one_at_a_time = {"http_request_concurrency": {"limit": 1}}
@@ -63,7 +63,7 @@ def test_what_is_there_is_used_before_others_push_it_out(stored: str, tmp_path: 
 
 @pytest.mark.parametrize("stored", ["chunks", "chunks, zstd", "shards", "shards, zstd"])
 def test_as_many_small_chunks_have_room(stored: str, tmp_path: Path) -> None:
-    """What a cache notes of a chunk takes no more of its room, however small the chunk is."""
+    """The cache's record of a chunk uses no room, even for tiny chunks."""
     values = np.random.default_rng(0).integers(0, 1 << 16, 30 * 64, "u2")
     _store(tmp_path, stored, [64 * 30 if "shards" in stored else 64], [64], values)
     there = []
@@ -82,9 +82,9 @@ def test_as_many_small_chunks_have_room(stored: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stored", ["shards", "shards, zstd"])
 def test_a_shard_that_was_read_whole_is_recognised(stored: str, tmp_path: Path) -> None:
-    """It has no room, but its index is remembered: a part is one request more.
+    """The shard has no room, but its index has: a part needs one more request.
 
-    What TensorStore has of it is what came last, in any order.
+    TensorStore's cache holds the last parts, in any order.
     """
     values = np.random.default_rng(0).integers(0, 1 << 30, (512, 1024), "i4")
     _store(tmp_path, stored, [512, 1024], [8, 1024], values)
@@ -99,7 +99,7 @@ def test_a_shard_that_was_read_whole_is_recognised(stored: str, tmp_path: Path) 
 
 
 def test_what_is_in_a_shard_stays_known_when_its_parts_go(tmp_path: Path) -> None:
-    """Each part pushes the one before out of the cache; no index is asked for again."""
+    """Each part evicts the previous part, but the index needs no further request."""
     values = np.random.default_rng(0).integers(0, 1 << 16, (2, 4 << 15), "u2")
     _store(tmp_path, "shards, zstd", [1, 4 << 15], [1, 1 << 15], values)
     asked = []
@@ -116,7 +116,7 @@ PARTS = (np.s_[3, 5], np.s_[10, 5], np.s_[3, 5], np.s_[:], np.s_[:, 7], np.s_[20
 
 
 class Silent(servers.Files):
-    """Nothing tells the state of a file."""
+    """A store without generations."""
 
     validators = ()
 
@@ -126,7 +126,7 @@ class Silent(servers.Files):
 def test_small_shard_without_generation_is_read_whole(
     stored: str, recheck: Any, tmp_path: Path
 ) -> None:
-    """Else what is read later might be of another one."""
+    """A later partial read might come from another version of the shard."""
     values = np.random.default_rng(0).integers(0, 1 << 16, (128, 64), "u2")
     _store(tmp_path, stored, [64, 64], [8, 64], values)
     asked = []
@@ -140,7 +140,7 @@ def test_small_shard_without_generation_is_read_whole(
 def test_value_without_generation_is_read_again_after_recheck(
     tmp_path: Path,
 ) -> None:
-    """TensorStore gives what was there before."""
+    """TensorStore returns the old value."""
     values = np.full((64, 64), 5, "u2")
     writer = _store(tmp_path, "shards", [64, 64], [8, 64], values)
     found = []
@@ -168,7 +168,7 @@ def test_a_limit_of_what_is_decoded_at_a_time_keeps_what_was_decoded(tmp_path: P
 
 
 def test_a_range_of_a_key_on_a_server_is_one_request(tmp_path: Path) -> None:
-    """Wherever it is, and whatever the size of the value."""
+    """The range may start anywhere, and the value may have any size."""
     value = bytes(range(256)) * 1000
     (tmp_path / "key").write_bytes(value)
     spans = (slice(5, 9), slice(70_000, 70_009), slice(100, None), slice(-7, None), slice(0, None))

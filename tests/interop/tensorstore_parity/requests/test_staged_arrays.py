@@ -1,4 +1,4 @@
-"""How often files are asked for in transactions and resizes: never more than TensorStore does."""
+"""File requests in transactions and resizes: never more than TensorStore's."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def read_and_compared_in_a_transaction(side: Side) -> None:
 
 @SCENARIOS.expects(0, 0, 1)
 def read_before_a_transaction_writes(side: Side) -> None:
-    """What was read of a chunk is compared when some of it is written."""
+    """A partial write compares the earlier read of the chunk."""
     found = side.create("b/", sharded=False)
     transaction = side.ts.Transaction()
     inside = found.with_transaction(transaction)
@@ -152,7 +152,7 @@ def read_again_where_a_cache_is_small(side: Side) -> None:
 
 @SCENARIOS.expects(12, 4, 0)
 def compared_again_where_a_cache_is_small(side: Side) -> None:
-    """What it had to forget is looked at, and not read."""
+    """The handle checks the generation of an evicted chunk, and does not read the chunk."""
     side.create("b/", sharded=False)
     side.context = side.ts.Context({"cache_pool#big": {"total_bytes_limit": 5000}})
     found = side.open("b/", pool="cache_pool#big", recheck_cached_data=True)
@@ -204,7 +204,7 @@ def span_outside_of_a_value_in_a_transaction(side: Side) -> None:
 
 @SCENARIOS.expects(1, 2, 0)
 def subchunks_beside_those_that_were_written(side: Side) -> None:
-    """Of a shard, nothing is read of these."""
+    """A partial write of a shard reads no other subchunks."""
     found = side.create("a/")
     with side.counting():
         transaction = side.ts.Transaction()
@@ -216,7 +216,7 @@ def subchunks_beside_those_that_were_written(side: Side) -> None:
 
 @SCENARIOS.expects(1, 0, 0)
 def cached_chunk_whose_read_has_to_repeat(side: Side) -> None:
-    """It is compared in the end."""
+    """The final read compares the chunk."""
     side.create("b/", sharded=False)
     found = side.open("b/", pool="cache_pool#big", recheck_cached_data=False)
     found[3, 3].read().result()
@@ -316,7 +316,7 @@ def grown_in_a_transaction(side: Side) -> None:
     assert side.open("x/y/b/").shape == (70, 64)
 
 
-@SCENARIOS.expects(2, 0, 2)  # a chunk at the edge is looked for: the array may be larger by now
+@SCENARIOS.expects(2, 0, 2)  # a chunk at the edge needs a request: the array may be larger now
 def grown_twice_in_a_transaction(side: Side) -> None:
     side.create("x/y/b/", sharded=False)
     found = side.open("x/y/b/")

@@ -1,4 +1,4 @@
-"""How often keys that are an array's are asked for in transactions: never more than TensorStore."""
+"""Requests for keys of arrays in transactions: never more than TensorStore's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blosc's size of elements beside its shuffle: merged, stored and told as TensorStore does."""
+"""Blosc's item size beside its shuffle: merged, stored and reported like TensorStore's."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _created(ts: Any, one: JSON, other: JSON) -> Any:
 
 
 def _opened(ts: Any, one: JSON, other: JSON) -> Any:
-    """Open what others stored, which may state a size of elements that are not shuffled."""
+    """Open another writer's array, whose item size may lack a shuffle."""
     context = ts.Context()
     document = {
         "zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "int16",
@@ -72,7 +72,7 @@ def _opened(ts: Any, one: JSON, other: JSON) -> Any:
 
 @pytest.mark.parametrize("make", [_updated, _describe, _created, _opened])
 def test_sizes_of_elements_beside_each_shuffle(make: Any) -> None:
-    """Sizes that differ are refused, also where nothing is shuffled; there, none is told."""
+    """Different sizes conflict, even without a shuffle; without a shuffle, the JSON has none."""
     for one, other in itertools.product(_CONFIGURATIONS, repeat=2):
         given, here, there = both(make, one, other)
         assert agree(here, there), (given, here, there)

@@ -21,7 +21,7 @@ from interop.tensorstore_parity.random_schemas import (
 
 
 def test_chunk_shapes_are_chosen_equally() -> None:
-    """2500 layouts for arrays of known shape give the same read and write chunks."""
+    """2500 layouts for arrays of known shape have the same read and write chunks."""
     draw = Cases(11)
     cases = []
     for _ in range(2500):
@@ -37,7 +37,7 @@ def test_chunk_shapes_are_chosen_equally() -> None:
 
 
 def test_aspect_ratios_of_any_size_choose_equally() -> None:
-    """Ratios of up to 1e140 to 1, from the least to the largest number, give the same chunks."""
+    """Ratios of up to 1e140 to 1, from the least to the largest number, have the same chunks."""
     draw = random.Random(17)
     cases = []
     for _ in range(1000):
@@ -61,7 +61,7 @@ def test_aspect_ratios_of_any_size_choose_equally() -> None:
 
 
 def test_layouts_merge_equally() -> None:
-    """Two chunk layouts together are what TensorStore makes of them."""
+    """Merging two chunk layouts matches TensorStore."""
     draw = Cases(3)
     cases = []
     for _ in range(1500):
@@ -122,7 +122,7 @@ def test_soft_constraints_on_read_and_write_chunks(driver: str, write: JSON) -> 
 @pytest.mark.parametrize("metadata", [{}, {"codecs": []}], ids=repr)
 @pytest.mark.parametrize("usage", ["write_chunk", "read_chunk"])
 def test_constraints_on_what_codecs_encode_together(metadata: JSON, usage: str) -> None:
-    """They choose nothing; where nothing is sharded, a hard aspect ratio has to fit the others."""
+    """They choose no shape; without shards, a hard aspect ratio must fit the others."""
     some: list[JSON] = [
         *({"aspect_ratio": [1, 2]}, {"aspect_ratio": [2, 1]}, {"aspect_ratio": [0, 2]}),
         *({"aspect_ratio_soft_constraint": [2, 1]}, {"aspect_ratio": [3, 0], "elements": 64}),
@@ -138,7 +138,7 @@ def test_constraints_on_what_codecs_encode_together(metadata: JSON, usage: str) 
 
 
 def _of_bytes(ts: Any, count: int) -> Any:
-    """Read from a shard of so many subchunks: where nothing is stored, then where too little is."""
+    """Read from a shard of `count` subchunks: first a missing value, then a truncated value."""
     metadata = {
         "shape": [count],
         "data_type": "uint8",

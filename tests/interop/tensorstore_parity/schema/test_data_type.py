@@ -35,7 +35,7 @@ def outcome(action: Any) -> Any:
     try:
         return action()
     except Exception as error:
-        # What is too large is both here: a ValueError that is an OverflowError, too.
+        # Both packages raise an error for large values: Tessarr's is an OverflowError, too.
         return next(c for c in (TypeError, OverflowError, ValueError) if isinstance(error, c))
 
 
@@ -83,7 +83,7 @@ def test_scalars(name: str, value: Any) -> None:
 def test_objects(name: str, value: Any) -> None:
     if name in ("string", "byte") and value in (2**40, 2**70):
         value = 2  # as many bytes
-    if name == "json" and value in ({1: 2}, b"a"):  # TensorStore makes {"1": 2} and [97] of them
+    if name == "json" and value in ({1: 2}, b"a"):  # TensorStore converts them to {"1": 2} and [97]
         with pytest.raises(TypeError, match="JSON"):
             ts.json(value)
         return
@@ -96,7 +96,7 @@ def test_objects(name: str, value: Any) -> None:
 
 
 def test_equality_raises_no_exception() -> None:
-    # TensorStore raises for what is no data type
+    # TensorStore raises an error for invalid data types
     assert ts.int32 != "foo"
     assert ts.int32 != 5
     assert ts.int32 != np.longdouble

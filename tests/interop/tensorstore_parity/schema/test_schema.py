@@ -1,12 +1,13 @@
-"""Constraints are merged, and arrays are created, as TensorStore does, or both refuse.
+"""Merged constraints and new arrays match TensorStore's, or both packages raise errors.
 
-Where Tessarr differs on purpose:
+Tessarr differs on purpose:
 
-* the same fill value of another data type is no conflict (TensorStore's documentation says so,
-  too, but 0.1.86 refuses it);
-* a fill value that the data type cannot hold is refused, where TensorStore cuts it;
-* schemas without a rank are not indexed here; TensorStore ends with a segmentation fault;
-* `translate_to` without a lower bound is an `IndexError`, as TensorStore's documentation says.
+* the same fill value of another data type is no conflict (TensorStore's documentation agrees, but
+  0.1.86 raises an error);
+
+* a fill value outside the data type's range raises an error, where TensorStore truncates it;
+* these tests do not index schemas without a rank: TensorStore ends with a segmentation fault;
+* `translate_to` without a lower bound is an `IndexError`, as in TensorStore's documentation.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from tessarr.tensorstore.schema.schema import Schema
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 def test_arrays_are_created_equally(driver: str) -> None:
-    """Metadata and schema give the same document, and the same schema is told of it."""
+    """Metadata and schema produce the same document, and the array has the same schema."""
     draw = Cases(2)
     cases = []
     for _ in range(1000):
@@ -62,7 +63,7 @@ def test_arrays_are_created_equally(driver: str) -> None:
 
 
 def test_schemas_merge_equally() -> None:
-    """Two schemas together are what TensorStore makes of them."""
+    """Merging two schemas matches TensorStore."""
     draw = Cases(4)
     cases = []
     for _ in range(2000):
@@ -84,7 +85,7 @@ def _schemas(ts: Any, one: JSON, other: JSON) -> Any:
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 def test_codecs_merge_equally(driver: str) -> None:
-    """Two codec specs together are what TensorStore makes of them."""
+    """Merging two codec specs matches TensorStore."""
     draw = Cases(5)
     cases = []
     for _ in range(1500):
@@ -104,7 +105,7 @@ def _codecs(ts: Any, one: JSON, other: JSON) -> Any:
 
 
 def test_schemas_are_indexed_equally() -> None:
-    """A view of a schema is the one that TensorStore makes."""
+    """A view of a schema equals TensorStore's view."""
     from interop.tensorstore_parity.indexing.test_dimension_expressions import Cases as Acts
 
     draw, acts = Cases(6), Acts(6)
@@ -122,7 +123,7 @@ def test_schemas_are_indexed_equally() -> None:
         if "None" in act or any(dim.empty for dim in domain):
             continue  # an empty view of index arrays ends TensorStore
         if "-" in act and not all(dim.finite for dim in domain):
-            continue  # TensorStore refuses steps back from where there is no bound
+            continue  # TensorStore refuses negative steps from a missing bound
         cases.append(both(_indexed, schema, act))
     compare(cases)
 
@@ -133,13 +134,13 @@ def _indexed(ts: Any, schema: JSON, act: str) -> Any:
     view = eval(f"made{act}", {"made": ts.Schema(schema), "ts": ts, "np": np})
     found = view.to_json()
     if 0 in view.shape:
-        found.pop("fill_value", None)  # TensorStore has none where there is no position
+        found.pop("fill_value", None)  # TensorStore has none for an empty domain
     return found
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 def test_specs_have_equal_properties(driver: str) -> None:
-    """What a spec that is not opened tells of its array is what TensorStore's tells."""
+    """An unopened spec and TensorStore's unopened spec have equal properties."""
     draw = Cases(7)
     cases = []
     for _ in range(1500):
@@ -233,7 +234,7 @@ _OF_SCALARS: list[JSON] = [
 
 @pytest.mark.parametrize("spec", [*_SCALARS, *_OF_SCALARS], ids=json.dumps)
 def test_specs_of_scalars_have_equal_properties(spec: JSON) -> None:
-    """Where there is no dimension, the domain is known wherever TensorStore knows it."""
+    """Without dimensions, Tessarr knows the domain whenever TensorStore knows it."""
 
     def describe(ts: Any, what: str) -> Any:
         found = getattr(ts.Spec(_placed(spec)), what)

@@ -1,4 +1,4 @@
-"""Metadata that are assumed are as fresh as those that are read: from when the array is opened."""
+"""Assumed metadata are as fresh as metadata that the array reads when it opens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECHECKS: list[Any] = [None, True, False, "open", 0]
 
 
 def _seen(ts: Any, folder: Path, assumed: str, recheck: Any, *, there: bool) -> list[Any]:
-    """Tell what bounds are where metadata were assumed, and somebody else resizes the array."""
+    """Return the bounds with assumed metadata after another handle resizes the array."""
     spec = {"driver": "zarr3", "kvstore": f"file://{folder}/a/"}
     given = {"dtype": "uint8", "shape": [10]}
     if there:

@@ -1,4 +1,4 @@
-"""What may be given where a boolean is meant, compared with TensorStore."""
+"""Values that the packages accept as booleans."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the pages on the drivers ``zarr3`` and ``zarr`` show gives the same in both packages.
+"""The examples on the pages of the drivers ``zarr3`` and ``zarr`` match in both packages.
 
-Each fragment of JSON is tried as a spec by itself, as JSON again, as what an array is created by,
-and as a constraint on an array that is there.
+The tests use each fragment of JSON as a spec, as JSON again, as the spec of a new array, and as a
+constraint on an existing array.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ CASES = [
 
 
 def _describe(ts: Any, driver: str, stated: dict[str, Any], kvstore: Any) -> list[Any]:
-    """What a spec tells, unread and with all defaults."""
+    """Return the JSON of a spec, without reads and with all defaults."""
     spec = ts.Spec({"driver": driver, "kvstore": kvstore, **stated})
     return [
         spec.to_json(),
@@ -175,7 +175,7 @@ FACTS = (
 
 
 def _build(ts: Any, driver: str, stated: dict[str, Any]) -> list[Any]:
-    """What is created by it, is stored, and is opened by it again."""
+    """Create an array, and return its documents and a spec that opens it again."""
     context = ts.Context()
     spec = ts.Spec({"driver": driver, "kvstore": "memory://", **stated})
     needed: dict[str, Any] = {} if spec.dtype else {"dtype": "uint16"}
@@ -209,7 +209,7 @@ def test_arrays_of_the_page(driver: str, name: str, stated: Any) -> None:
 @pytest.mark.parametrize("field", ["x", "y", "z"])
 @pytest.mark.parametrize("view", ["[1, 1]", "[1, ..., 1]", "[1]", "[:2, 1]", "[None, 1][0:3]"])
 def test_what_is_read_inside_of_elements(field: str, view: str) -> None:
-    """One position there is an array without dimensions, and all of it may be changed."""
+    """One position inside an element is an array without dimensions; a write may replace it."""
     dtype = [["x", "<u2", [2, 3]], ["y", "<i4", [2]], ["z", "|S3"]]
     metadata = {"dtype": dtype, "shape": [4], "chunks": [2]}
     found = []

@@ -1,4 +1,4 @@
-"""What is wrong in several ways, in JSON and by keyword: which of it is told."""
+"""JSON and keywords with several problems: the packages report the same problem."""
 
 from __future__ import annotations
 

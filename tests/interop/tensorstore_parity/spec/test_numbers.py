@@ -50,7 +50,7 @@ def test_members_of_metadata(driver: str, metadata: dict[str, Any]) -> None:
 
 
 def test_members_that_are_merged() -> None:
-    """What is written in two ways is the same."""
+    """Two spellings of a member are equal."""
     blosc = {"driver": "zarr", "compressor": {"id": "blosc", "clevel": 5.0}}
     metadata = {"compressor": {"id": "blosc", "clevel": 5, "shuffle": -1.0}}
     spec = {"driver": "zarr2", "kvstore": "memory://", "metadata": metadata}

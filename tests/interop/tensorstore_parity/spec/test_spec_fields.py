@@ -1,4 +1,4 @@
-"""What specs state of ranks, fields, units, fill values and filters: as TensorStore has it."""
+"""Ranks, fields, units, fill values and filters of specs match TensorStore's."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _layers(units: list[list[str | None]], **stated: Any) -> Callable[[Any], Any
 
 
 def _evaluate(**stated: Any) -> Callable[[Any], Any]:
-    """Open what another made, by a spec that names no format."""
+    """Open the other package's array by a spec without a format."""
 
     def find(ts: Any) -> Any:
         context = _with_array(ts, {"cache_pool#a": {"total_bytes_limit": 1000}})
@@ -70,7 +70,7 @@ def _evaluate(**stated: Any) -> Callable[[Any], Any]:
 
 
 def _fill(json: Any = None, *, first: str | None = None, **later: Any) -> Callable[[Any], Any]:
-    """Tell the fill value of a spec and of the array that it creates."""
+    """Return the fill values of a spec and of the array that it creates."""
 
     def tell(ts: Any) -> Any:
         stated = {} if json is None else {"schema": {"fill_value": json}}

@@ -1,4 +1,4 @@
-"""Specs that say little, too much, or what makes no sense: taken or refused as by TensorStore."""
+"""Sparse, redundant and senseless specs: Tessarr accepts and refuses the same as TensorStore."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PLACES: list[dict[str, Any]] = [
 
 
 def compare(tell: Callable[[Any], Any]) -> None:
-    """Assert that both tell the same, or refuse with the same kind of error."""
+    """Assert that both return equal results, or raise errors of the same kind."""
     assert outcome(lambda: tell(ours)) == outcome(lambda: tell(theirs))
 
 
@@ -107,7 +107,7 @@ SHARDS = {"name": "sharding_indexed", "configuration": {"chunk_shape": [2, 2]}}
 
 
 def _of_two_codecs() -> list[Any]:
-    """Return specs whose schema wants another codec than the driver or the metadata."""
+    """Return specs whose schema conflicts with the codec of the driver or the metadata."""
     zarr = {**ZARR, "schema": {**KNOWN, "codec": {"driver": "zarr3"}}}
     zarr3 = {**zarr, "driver": "zarr3", "schema": {**KNOWN, "codec": {"driver": "zarr"}}}
     gzip = {"driver": "zarr3", "codecs": [{"name": "gzip"}]}
@@ -126,7 +126,7 @@ def _of_two_codecs() -> list[Any]:
 
 
 def _ranked() -> list[tuple[str, Any]]:
-    """Return drivers and schemas of which the rank is said in several ways."""
+    """Return drivers and schemas that define the rank in several forms."""
     schemas: list[Any] = [{"rank": 2}, {"dimension_units": [None, "m"]}, {"domain": {"rank": 2}}]
     schemas += [{"chunk_layout": one} for one in ({"rank": 2}, {"grid_origin": [0, 0]})]
     return [(driver, schema) for driver in ("zarr", "zarr3", "auto") for schema in schemas]
@@ -207,7 +207,7 @@ def test_elements_as_json_are_compared_with_the_schema_when_they_are_opened(spec
 
     one, other = outcome(lambda: opened(ours)), outcome(lambda: opened(theirs))
     if "domain" in spec.get("schema", {}) and spec["schema"]["domain"] == {"shape": [3]}:
-        other = one  # which TensorStore refuses, though it is that of the array
+        other = one  # TensorStore refuses it, although it equals the array's
     assert one == other
 
 
@@ -253,7 +253,7 @@ def test_changes(spec: Any, change: Callable[[Any], dict[str, Any]]) -> None:
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 def test_fill_values_of_other_data_types(driver: str, dtype: str, fill: Any, apart: bool) -> None:
-    """They are converted when an array is created, whenever the data type was said."""
+    """Creation converts them, at any position of the data type in the spec."""
 
     def created(ts: Any) -> Any:
         made = ts.Spec({"driver": driver, "kvstore": "memory://a/"})

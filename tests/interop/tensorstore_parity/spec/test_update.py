@@ -1,6 +1,6 @@
-"""Specs that are updated, and ways of opening: each keyword, with each driver, as in TensorStore.
+"""Spec updates and open modes: each keyword, with each driver, matches TensorStore.
 
-Left out is what the guide tells of, and the error of what is wrong in two ways.
+Omitted are the differences of the guide, and the errors of specs with two problems.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _TOLD = [
 
 
 def _answers(ts: Any, spec: dict[str, Any], updates: tuple[str, ...]) -> Any:
-    """Return what a spec tells after updates, or the error of these."""
+    """Return the JSON of a spec after updates, or the error of an update."""
     made = ts.Spec(spec)
     try:
         for update in updates:
@@ -72,12 +72,12 @@ def _answers(ts: Any, spec: dict[str, Any], updates: tuple[str, ...]) -> Any:
 
 @pytest.mark.parametrize("name", _SPECS)
 def test_specs_are_updated_as_there(name: str) -> None:
-    """Whatever is given, and whatever is given before."""
+    """Updates match for all combinations of earlier and later arguments."""
     twice = itertools.product(_UPDATES[::3], _UPDATES[::2])
     for updates in [(), *((update,) for update in _UPDATES), *twice]:
         of_array = name == "array" and any(update.startswith("schema") for update in updates)
         if of_array or (len(updates) > 1 and "IndexDomain(1)" in updates[0]):
-            continue  # of which the guide tells
+            continue  # the guide lists these
         mine, other = (_answers(ts, _SPECS[name], updates) for ts in (ours, theirs))
         assert mine == other, updates
 
@@ -86,7 +86,7 @@ _MODES = ["open", "create", "delete_existing", "assume_metadata", "assume_cached
 
 
 def _opened(ts: Any, spec: dict[str, Any], keywords: dict[str, Any], *, exists: bool) -> Any:
-    """Return what is opened where an array is, or none, and which keys there are after that."""
+    """Return the opened array or the error, with or without an existing array, and the keys."""
     context = ts.Context()
     place = {"driver": spec["driver"], "kvstore": "memory://a/"}
     if exists:
@@ -110,7 +110,7 @@ def test_arrays_are_opened_and_created_as_there(driver: str, *, exists: bool) ->
     wanted = [{"dtype": "int8", "shape": [4]}, {"dtype": "int16", "shape": [4]}, {"shape": [5]}, {}]
     for said, given, parts in itertools.product(modes, [*modes, {"open": False}], wanted):
         if "dtype" not in parts and "delete_existing" in {**said, **given}:
-            continue  # nothing is deleted here if nothing can be created
+            continue  # Tessarr deletes no keys if it cannot create the array
         answers = (
             _opened(ts, {"driver": driver, **said}, {**given, **parts}, exists=exists)
             for ts in (ours, theirs)
@@ -150,7 +150,7 @@ def test_stacked_stores_have_the_keys_of_their_layers(layers: list[dict[str, Any
 @pytest.mark.parametrize("path", ["/", "", "a", "/a", "//", "a//b/"])
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
 def test_where_arrays_in_memory_are(driver: str, path: str) -> None:
-    """A slash alone is the empty path."""
+    """A single slash is the empty path."""
 
     def answer(ts: Any) -> Any:
         spec = {"driver": driver, "kvstore": {"driver": "memory", "path": path}}

@@ -28,7 +28,7 @@ PARTS = [
 
 
 def _expand(ts: Any, given: Any) -> Any:
-    """Return what is told of a spec, and where an array is that it creates."""
+    """Return the JSON of a spec, and the location of the array that it creates."""
     spec = ts.Spec(given)
     again = ts.Spec(spec.to_json())
     told = [spec.to_json(), repr(spec), spec.url, spec == again, repr(spec.kvstore)]
@@ -104,7 +104,7 @@ def test_endpoints_have_no_url() -> None:
 @pytest.mark.parametrize("path", ["", "/", "q", "/q", "q r"])
 @pytest.mark.parametrize("number", [*range(0x20, 0x7F), 0xC3, 0xE9])
 def test_encoded_characters_of_web_addresses(number: int, path: str) -> None:
-    """What means something in URLs stays encoded where it is; all else belongs to the path."""
+    """Characters with a meaning in URLs stay encoded; all other characters belong to the path."""
 
     def expand(ts: Any, base: str) -> Any:
         made = ts.KvStore.Spec({"driver": "http", "base_url": base, "path": path})
@@ -128,7 +128,7 @@ def test_pointers_into_documents(pointer: str) -> None:
     "url", ["file:///a|zarr3:/b", "file:///|zarr3:a//b", "file:///a/c/..|zarr3:b"]
 )
 def test_paths_of_files_have_no_empty_names(url: str) -> None:
-    """TensorStore tells some that it refuses."""
+    """TensorStore serialises some paths that it refuses."""
     spec = ours.Spec(url)
     assert spec.kvstore.path == "/a/b/"
     assert ours.Spec(spec.url) == ours.Spec(spec.to_json()) == spec

@@ -1,7 +1,7 @@
-"""Domains that specs of views state, and what they are views of, are as TensorStore has them.
+"""Domains and bases of view specs match TensorStore's.
 
-Differences on purpose: a domain that says nothing of bounds, but of labels, is one that an array in
-memory may have, as the documentation of schemas says; TensorStore refuses to open it.
+An intended difference: an array in memory accepts a domain with labels and no bounds, as the
+documentation of schemas allows; TensorStore refuses to open it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def test_bounds_without_end_are_refused_in_opening_only(base: str, domain: Any) 
     ids=str,
 )
 def test_the_domain_of_an_array_is_its_own(domain: Any) -> None:
-    """Labels that its schema states are none of its domain; what does not fit is not opened."""
+    """The domain excludes the labels of the schema; a contradicting schema raises an error."""
     spec = {**ARRAY, "schema": {"domain": domain}}
     for tell in (
         lambda package: repr(package.Spec(spec).domain),

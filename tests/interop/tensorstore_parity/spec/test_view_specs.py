@@ -1,9 +1,8 @@
-"""Views are shown, and opened by specs, as TensorStore's are.
+"""Representations and specs of views match TensorStore's.
 
-Differences on purpose: numbers that are not finite are text in the JSON of an array, which is read
-again, and not null; constraints that an array in memory cannot have are refused when the spec is
-made, and not only when it is opened; base and transform of a cast are shown where TensorStore
-shows nothing.
+Intended differences: non-finite numbers are text in the JSON of an array, which a spec can read,
+and not null. Constraints that an array in memory cannot meet raise an error when a user creates the
+spec, and not only at opening. Casts show their base and transform, where TensorStore shows neither.
 """
 
 from __future__ import annotations
@@ -457,7 +456,7 @@ def test_domains_of_downsampled_specs(driver: str, factor: int, known: bool, dom
 
 
 def test_the_domain_of_a_downsampled_array_is_a_constraint_of_the_result() -> None:
-    """TensorStore gives it to the driver of the array, which refuses every domain but its own."""
+    """TensorStore passes it to the driver of the array, which refuses all other domains."""
     spec: dict[str, Any] = {**MEAN, "base": ARRAY, "schema": {"domain": {"shape": [2]}}}
     assert repr(ts.Spec(spec).domain) == repr(theirs.Spec(spec).domain) == "{ [0, 2) }"
     with pytest.raises(ValueError, match="Mismatch between domain"):
@@ -480,7 +479,7 @@ LAYERS: list[list[dict[str, Any]]] = [
 @pytest.mark.parametrize("domain", [None, *DOMAINS, {"labels": ["y"]}, {"rank": 2}], ids=str)
 @pytest.mark.parametrize("layers", LAYERS, ids=["1", "2", "labelled", "wide", "open"])
 def test_domains_of_specs_of_layers(layers: Any, domain: Any) -> None:
-    """The bounds that are left open are those of the layers, and none can be changed."""
+    """Open bounds are those of the layers, and no user can change them."""
 
     def describe(package: Any) -> list[Any]:
         spec: dict[str, Any] = {"driver": "stack", "dtype": "int32", "layers": layers}

@@ -71,7 +71,7 @@ def programs(*, repeatable: bool) -> list[tuple[str, ...]]:
 
     def is_fit(acts: tuple[str, ...]) -> bool:
         first, second, third = acts
-        # A condition that does not hold is forgotten there, once the key was deleted in a range.
+        # TensorStore drops a failed precondition after a deletion of the range.
         if first == "range" and second in CONDITIONAL and third in BLIND:
             return False
         # There, a write followed by a read is stored empty, or refused.

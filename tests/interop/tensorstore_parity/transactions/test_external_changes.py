@@ -1,4 +1,4 @@
-"""Metadata that others change while a transaction relies on them: refused, or taken, as there.
+"""Metadata that other writers change during a transaction: errors and results match.
 
 A transaction must see the same array from opening to commit: its encoded elements would be wrong in
 another array.
@@ -168,7 +168,7 @@ def test_changed_dependency_conflicts(driver: str, before: Any, members: Any) ->
 @pytest.mark.parametrize("members", [*OTHERS.values(), None])
 @pytest.mark.parametrize("before", [open_handle, read, grown, opened_outside])
 def test_the_same_in_files(before: Any, members: Any, tmp_path: Path) -> None:
-    """A refused commit stores nothing here; TensorStore can store a chunk, so none is written."""
+    """A refused commit stores no chunk; TensorStore may store one, so the program writes none."""
 
     def work(world: World) -> None:
         world.create()[...] = [1, 2, 3, 4]
@@ -199,7 +199,7 @@ def create_and_open(world: World) -> None:
 @pytest.mark.parametrize("before", [build, create_and_write, create_and_grow, create_and_open])
 @pytest.mark.parametrize("driver", DOCUMENTS)
 def test_concurrent_create_conflicts(driver: str, before: Any) -> None:
-    """Even the very same array: there may be elements in it."""
+    """An equal array conflicts, too: it may contain elements."""
 
     def work(world: World) -> None:
         before(world)
@@ -226,7 +226,7 @@ def test_atomic_chunk_write_after_metadata_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["memory", "file"])
 def test_repeatable_reads_of_changed_chunks(kind: str, tmp_path: Path) -> None:
-    """Nothing is stored, also where metadata that were read are changed with chunks."""
+    """The commit stores no chunk, even if metadata and chunks change together."""
     world = World(ours, "zarr3", {"driver": kind, "path": f"{tmp_path}/"})
     world.create()[...] = [1, 2, 3, 4]
     world.transaction = ours.Transaction(repeatable_read=True)

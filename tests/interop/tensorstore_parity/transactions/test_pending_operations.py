@@ -86,7 +86,7 @@ def test_pending_operations_are_committed(
 
 
 def test_commit_starts_batched_operations() -> None:
-    """With TensorStore the commit would wait for ever."""
+    """With TensorStore, the commit would wait forever."""
     array = _array(ours, "memory://")
     array[:3] = [1, 2, 3]
     transaction, batch = ours.Transaction(), ours.Batch()
@@ -120,7 +120,7 @@ def at_the_edge(ts: Any, folder: Path, *, sharded: bool) -> tuple[Any, dict[str,
 def test_concurrent_growth_keeps_other_writers_elements(
     tmp_path: Path, *, staged: bool, sharded: bool
 ) -> None:
-    """A complete write to a chunk at the edge can be partial by commit time."""
+    """A complete write to a chunk at the edge can be partial at commit time."""
 
     def result(ts: Any) -> list[int]:
         array, spec = at_the_edge(ts, tmp_path, sharded=sharded)
@@ -144,7 +144,7 @@ def test_concurrent_growth_keeps_other_writers_elements(
 
 @pytest.mark.parametrize("sharded", [False, True])
 def test_shrunk_elements_return_after_growth(tmp_path: Path, *, sharded: bool) -> None:
-    """Also if the rest of the chunk was written in the meantime."""
+    """They return even if the transaction writes the rest of the chunk before."""
 
     def result(ts: Any) -> list[int]:
         array, _ = at_the_edge(ts, tmp_path, sharded=sharded)

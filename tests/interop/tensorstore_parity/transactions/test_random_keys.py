@@ -1,4 +1,4 @@
-"""Random programs of keys in and outside a transaction give the same results in both packages.
+"""Random programs of keys inside and outside a transaction have equal results.
 
 Programs omit steps that TensorStore gets wrong, as the guide lists: see `fits`.
 """
@@ -123,7 +123,7 @@ def fits(steps: list[Step], *, atomic: bool, repeatable_read: bool) -> bool:
     """Return whether TensorStore runs the step correctly."""
     written: set[str] = set()
     removed: set[str] = set()
-    seen: set[str] = set()  # keys whose generation was read here only
+    seen: set[str] = set()  # keys whose generation only Tessarr read
     read: set[str] = set()
     for value, *arguments in steps:
         if value == "list" and repeatable_read:

@@ -147,7 +147,7 @@ def test_metadata_replaced_as_keys(driver: str, how: str, first: str) -> None:
             lambda: outside.read().result(),
             lambda: outside[:1].write(5).result(),
         ]
-        if how == "removed in a range":  # there the metadata stay, as others that were read
+        if how == "removed in a range":  # TensorStore keeps the metadata, like other reads
             acts = acts[:7]
         result = [plain_outcome(act) for act in acts]
         if len(acts) == 7:

@@ -36,7 +36,7 @@ def _created(
     ids=str,
 )  # fmt: skip
 def test_array_replaced_in_transaction(built: Any, when: str) -> None:
-    """An old handle has the new bounds, and is refused where chunks would be others."""
+    """An old handle has the new bounds, or raises an error if the chunk grid differs."""
 
     def describe(ts: Any) -> list[Any]:
         context = ts.Context()
@@ -106,7 +106,7 @@ def test_array_replaced_before_commit(built: Any, grows: bool, recheck: Any) -> 
 def test_an_array_that_a_transaction_resizes(
     recheck: Any, who: str, opened: str, read_first: bool
 ) -> None:
-    """All handles in the transaction have its bounds, whatever they recheck."""
+    """All handles in the transaction have its bounds, with any staleness bound."""
 
     def describe(ts: Any) -> list[Any]:
         context = ts.Context()

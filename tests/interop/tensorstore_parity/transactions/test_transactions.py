@@ -48,7 +48,7 @@ class Side:
         return self.ts.KvStore.open(self.place, context=self.context).result()
 
     def tried(self, act: Callable[[], Any]) -> Any:
-        """Return the result of `act`, or that it was refused."""
+        """Return the result of `act`, or the fact that it raises an error."""
         try:
             return act()
         except ValueError:
@@ -369,7 +369,7 @@ def test_shrunk_and_grown_again() -> None:
     inside = built.with_transaction(txn)
     inside[...] = 4
     again = inside.resize(exclusive_max=[5]).result().resize(exclusive_max=[12]).result()
-    # The chunk that was left in part is as it was, as without a transaction.
+    # The other elements of the chunk are unchanged, as without a transaction.
     expected = [4] * 8 + [0] * 4
     assert values(again) == expected
     assert values(built) == [3] * 12
@@ -417,7 +417,7 @@ def test_delete_range_covers_keys_at_commit(
         inside = store.with_transaction(transaction)
         inside["b3"] = inside["c/e"] = b"before"
         inside.delete_range(package.KvStore.KeyRange(*ends)).result()
-        # With `repeatable_read`, TensorStore stores nothing of a written and then read value.
+        # With `repeatable_read`, TensorStore stores no value after a write and then a read.
         seen = [] if repeatable else ["b1" in inside, "b3" in inside, "c/e" in inside]
         inside["b2"] = b"after"
         store["b11"] = store["b5"] = store["c/f"] = b"others"
