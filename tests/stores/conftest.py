@@ -16,5 +16,5 @@ if TYPE_CHECKING:
 
 @pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    """An empty store of each kind."""
+    """Yield an empty store of each kind."""
     return KINDS[request.param](tmp_path)

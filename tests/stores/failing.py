@@ -20,7 +20,7 @@ class Failing(dict[str, bytes]):
 
 
 class Stopping(dict[str, bytes]):
-    """Mapping that accepts `left` more changes and then none, as if the process had died."""
+    """Mapping that accepts `left` more changes and then none, as if the process died."""
 
     left = 1 << 30
 

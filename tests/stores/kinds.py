@@ -1,4 +1,4 @@
-"""Empty stores of every kind, for the tests of their common promises."""
+"""Empty stores of every kind, for the tests of their common behaviour."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class Plain:
-    """The smallest store in Python that the protocol allows."""
+    """The smallest store in Python that the protocol accepts."""
 
     def __init__(self) -> None:
         self.items: dict[str, bytes] = {}

@@ -1,4 +1,4 @@
-"""Where the answer to a change is lost, nobody is told that it was not made, nor makes it twice."""
+"""Writes whose response is lost: no conflict is reported, and no write is repeated blindly."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LOST = "the response to a change was lost"
 
 
 def store_of(kind: str, proxy: Proxy, path: str, **options: Any) -> FsspecStore:
-    """Return a store that has been asked for something, so that the engine may know where it is."""
+    """Return a store that has sent a request, so that the engine knows its endpoint."""
     more: dict[str, dict[str, Any]]
     more = {"s3": {}, "s3 by s3fs": {"client_kwargs": {"verify": None}}, "gcs": {"token": "anon"}}
     options = {"endpoint_url": proxy.url, **more[kind], **options}
@@ -46,7 +46,7 @@ def store_of(kind: str, proxy: Proxy, path: str, **options: Any) -> FsspecStore:
 
 @pytest.fixture(params=["s3", "s3 by s3fs", "gcs"])
 def far(request: pytest.FixtureRequest) -> tuple[Proxy, FsspecStore]:
-    """A server, and a store there whose values are the test's own."""
+    """Yield a server and a function that returns stores whose values belong to the test."""
     proxy = request.getfixturevalue("gcs" if request.param == "gcs" else "s3")
     path = f"{request.node.originalname}/{request.param}".replace(" ", "-")
     return proxy, store_of(request.param, proxy, path)
@@ -54,7 +54,7 @@ def far(request: pytest.FixtureRequest) -> tuple[Proxy, FsspecStore]:
 
 @pytest.fixture
 def lose(far: tuple[Proxy, FsspecStore], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Lose the next change: its answer, or all of it; instead of silence there may be a status."""
+    """Lose the next write: its response, or all of it; `status` replaces the lost response."""
 
     def lose(status: int = 0, *, made: bool = True) -> None:
         left = [status]
@@ -73,7 +73,7 @@ def lose(far: tuple[Proxy, FsspecStore], monkeypatch: pytest.MonkeyPatch) -> Any
 def test_applied_replace_is_no_conflict(
     far: tuple[Proxy, FsspecStore], lose: Any, status: int
 ) -> None:
-    """It is an error, whatever it was, and whatever takes its place."""
+    """A lost response raises an ambiguous write error, whichever response follows."""
     _, store = far
     store.put("a", b"old")
     for before, after in ((b"old", b"new"), (b"new", None), (None, b"once more")):
@@ -89,7 +89,7 @@ def test_applied_replace_is_no_conflict(
 def test_commits_of_one_key_are_not_said_to_be_conflicts(
     far: tuple[Proxy, FsspecStore], lose: Any, atomic: bool
 ) -> None:
-    """They are errors as well, also of large chunks; who was refused for others is told so."""
+    """A lost response to a commit of one key raises no conflict, also for large chunks."""
     _, store = far
     store.put("a", b"old")
     for before, after in ((b"old", bytes(2 << 20)), (bytes(2 << 20), None), (None, b"new")):
@@ -112,7 +112,7 @@ def test_commits_of_one_key_are_not_said_to_be_conflicts(
 
 
 def test_unapplied_change_is_repeated(far: tuple[Proxy, FsspecStore], lose: Any) -> None:
-    """The server is asked again."""
+    """The client sends the request again."""
     _, store = far
     store.put("a", b"old")
     lose(made=False)
@@ -124,7 +124,7 @@ def test_unapplied_change_is_repeated(far: tuple[Proxy, FsspecStore], lose: Any)
 
 
 def test_rows_are_not_appended_twice(far: tuple[Proxy, FsspecStore], lose: Any) -> None:
-    """What would be changed once more is an error; what gives the same again is done."""
+    """A change that would apply twice raises an error; an idempotent change succeeds."""
     _, store = far
     array = tessarr.create_array(store, data=np.arange(4), chunks=2)
     lose()
@@ -140,7 +140,7 @@ def test_rows_are_not_appended_twice(far: tuple[Proxy, FsspecStore], lose: Any) 
 
 
 def test_busy_server_has_applied_no_change(far: tuple[Proxy, FsspecStore], lose: Any) -> None:
-    """What is there then is what others have made, be it the same."""
+    """After a busy status, an equal value in the store comes from another writer."""
     proxy, store = far
     rival = FsspecStore(store.fs, store.path, concurrency=1)
     store.put("a", b"old")
@@ -152,7 +152,7 @@ def test_busy_server_has_applied_no_change(far: tuple[Proxy, FsspecStore], lose:
 
 
 def test_other_sessions_are_not_traced() -> None:
-    """Clients of older versions have one; others may be of another library."""
+    """Other botocore sessions, of older versions or other libraries, stay unchanged."""
 
     async def watched() -> int:
         async with aiohttp.ClientSession() as session:
@@ -165,7 +165,7 @@ def test_other_sessions_are_not_traced() -> None:
 
 
 def test_refused_change_without_retry_is_conflict(s3: Proxy) -> None:
-    """Also what the engine has asked."""
+    """This holds for requests of the engine, too."""
     store = FsspecStore.from_url("s3://bucket/told", {"endpoint_url": s3.url}, retries=False)
     store.put("a", b"x")
     store.get("a")
@@ -183,7 +183,7 @@ def test_refused_change_without_retry_is_conflict(s3: Proxy) -> None:
 
 
 def test_unreachable_server_is_transient_error() -> None:
-    """Of those errors, too, that are none of the system's."""
+    """This includes errors that are no system errors."""
     from botocore import exceptions
 
     where = {"endpoint_url": "http://host", "error": "no"}
@@ -192,7 +192,7 @@ def test_unreachable_server_is_transient_error() -> None:
 
 
 def test_endpoint_repr_hides_secrets() -> None:
-    """They are seen where something goes wrong."""
+    """Tracebacks and logs show the repr."""
     keys = ("name", "secret", "token", "region")
     place = Endpoint("http://host/", "", [("Authorization", "secret")], 1.0, "", signing_key=keys)
     assert "secret" not in f"{place!r} {place}"

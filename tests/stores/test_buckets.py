@@ -1,4 +1,4 @@
-"""Files of buckets are asked for by the engine, as their file systems would ask."""
+"""Requests of the engine to buckets: they equal those of the fsspec file systems."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ ODD_KEYS = ("a b", "a+b", "ä/ö", "50%", "a?b", "a#b", "q=1&r=2", "~!$'()*,;:@"
 
 
 def of_s3(proxy: Proxy, path: str, **options: Any) -> FsspecStore:
-    """Return the store of a folder in a bucket of S3."""
+    """Return the store of a folder in an S3 bucket."""
     return FsspecStore.from_url(f"s3://bucket/{path}", {"endpoint_url": proxy.url, **options})
 
 
 def of_gcs(proxy: Proxy, path: str, **options: Any) -> FsspecStore:
-    """Return the store of a folder in a bucket of GCS."""
+    """Return the store of a folder in a GCS bucket."""
     options = {"endpoint_url": proxy.url, "token": "anon", **options}
     return FsspecStore.from_url(f"gs://bucket/{path}", options)
 
@@ -55,14 +55,14 @@ OF = {"s3": of_s3, "gcs": of_gcs}
 
 
 def by_engine(proxy: Proxy) -> list[bool]:
-    """Return, for each request since the last time, whether the engine has sent it."""
+    """Return, for each request since the last call, whether the engine sent it."""
     found = [one["User-Agent"].startswith("tessarr/") for one in proxy.headers]
     proxy.reset_counts()
     return found
 
 
 def test_engine_requests_chunks(remote_path: tuple[str, Proxy, str]) -> None:
-    """Once the file system has done something; each by one request."""
+    """After the first use of the file system, the engine reads each value with one request."""
     kind, proxy, path = remote_path
     proxy.reset_counts()
     store = OF[kind](proxy, path)
@@ -77,7 +77,7 @@ def test_engine_requests_chunks(remote_path: tuple[str, Proxy, str]) -> None:
 
 
 def test_engine_stores_chunks_on_s3(s3: Proxy) -> None:
-    """Each by one request, if it is as expected; the file system forgets what it has listed."""
+    """Each replaced value takes one request; the file system drops its cached listing."""
     store = of_s3(s3, "stored")
     array = tessarr.create_array(store, shape=(64, 64), chunks=16, dtype="i4")
     assert store.fs.ls("bucket/stored") == ["bucket/stored/zarr.json"]
@@ -100,10 +100,10 @@ def test_engine_stores_chunks_on_s3(s3: Proxy) -> None:
 
 
 def test_storing_threads_call_no_python(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether they may wait: no file system runs on them."""
+    """Uploads run no file system code on the threads of the engine."""
     store = LimitedStore(of_s3(s3, "asked"), Limits(concurrency=32))
     array = tessarr.create_array(store, shape=(64, 64), chunks=4, dtype="i4")
-    array[:] = VALUES  # the bucket is found
+    array[:] = VALUES  # create the bucket's client
     asked: list[str] = []
     reentry = remote_files.RemoteFiles._reentry_error
 
@@ -116,19 +116,19 @@ def test_storing_threads_call_no_python(s3: Proxy, monkeypatch: pytest.MonkeyPat
     array[:] = VALUES + 1
     assert by_engine(s3) == [True] * 256
     assert set(asked) <= {threading.current_thread().name}
-    assert len(asked) < 64  # what this thread stores, and once for all
+    assert len(asked) < 64  # the first upload on this thread, and one-time setup
     assert (array[:] == VALUES + 1).all()
 
 
 def test_changed_value_is_not_overwritten(s3: Proxy) -> None:
-    """Neither what was absent, nor what was in another state."""
+    """A precondition guards absent values and values with another generation."""
     store, rival = of_s3(s3, "rivals"), of_s3(s3, "rivals", client_kwargs={"verify": None})
     store.put("a", b"one")
     s3.reset_counts()
     assert not store.replace("a", b"two", None)
     assert store.replace("a", b"two", b"one")
     s3.callbacks = [lambda: rival.put("a", b"theirs")]
-    assert not store.replace("a", b"three", b"two")  # replaced after it was read
+    assert not store.replace("a", b"three", b"two")  # replaced after the read
     assert store.get("a") == b"theirs"
     assert not store.replace("new", b"x", b"y")
     assert store.replace("new", b"x", None)
@@ -136,7 +136,7 @@ def test_changed_value_is_not_overwritten(s3: Proxy) -> None:
 
 
 def test_versions_equal_those_of_file_system(remote_path: tuple[str, Proxy, str]) -> None:
-    """What the engine has read may be what a change depends on."""
+    """A generation that the engine read is a valid precondition for the file system."""
     kind, proxy, path = remote_path
     import tessarr.tensorstore as ts
 
@@ -162,7 +162,7 @@ def test_versions_equal_those_of_file_system(remote_path: tuple[str, Proxy, str]
 def test_long_tags_are_compared_whole(
     s3: Proxy, monkeypatch: pytest.MonkeyPatch, more: int
 ) -> None:
-    """Servers may make them of other sums than Amazon does."""
+    """Some servers compute ETags from other hashes than Amazon does."""
     end = f'{"z" * more}"'
 
     def longer(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) -> Answer:
@@ -184,7 +184,7 @@ def test_long_tags_are_compared_whole(
 
 
 def test_kvstore_on_server_without_conditions_raises(s3: Proxy) -> None:
-    """With what is to be done then, whoever has asked."""
+    """The message says what to do, in the engine and in the file system."""
     import tessarr.tensorstore as ts
 
     store = ts.KvStore.open(servers.kvstore_spec("s3", s3, "unconditional/")).result()
@@ -199,7 +199,7 @@ def test_kvstore_on_server_without_conditions_raises(s3: Proxy) -> None:
 
 @pytest.mark.parametrize("kind", ["s3", "gcs"])
 def test_unusual_keys_and_folders_round_trip(kind: str, request: pytest.FixtureRequest) -> None:
-    """They are encoded as the server knows them."""
+    """The client percent-encodes keys as the server expects."""
     proxy = request.getfixturevalue(kind)
     for folder in ("", "a folder/+ä"):
         store = OF[kind](proxy, folder)
@@ -213,7 +213,7 @@ def test_unusual_keys_and_folders_round_trip(kind: str, request: pytest.FixtureR
 
 @pytest.mark.parametrize("options", [{}, {"client_kwargs": {"verify": None}}])
 def test_keys_like_version_suffixes_round_trip(s3: Proxy, options: dict[str, Any]) -> None:
-    """They are keys of their own, whoever asks."""
+    """The engine and the file system treat them as separate keys."""
     store = of_s3(s3, f"versions-{len(options)}", **options)
     odd = "a?versionId=b"
     store.put(odd, b"odd")
@@ -249,7 +249,7 @@ def signed_by_botocore(method: str, url: str, headers: Mapping[str, str], keys: 
 def test_requests_are_signed_as_botocore_signs_them(
     s3: Proxy, token: str | None, region: str | None
 ) -> None:
-    """With the keys that are given, whatever the key of the value is."""
+    """The engine signs with the same credentials, for any key."""
     from botocore.credentials import Credentials
 
     options: dict[str, Any] = {"key": "name", "secret": "se/cret", "token": token}
@@ -274,7 +274,7 @@ def test_requests_are_signed_as_botocore_signs_them(
 
 
 def elsewhere(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) -> Answer:
-    """Answer as a bucket of another region than that of the client."""
+    """Respond like a bucket in another region than the client's."""
     if any("/eu-central-1/s3/" in value for value in headers.values()):
         return ask(headers)
     region = "<Region>eu-central-1</Region>"
@@ -285,7 +285,7 @@ def elsewhere(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) 
 def test_requests_are_signed_for_region_of_bucket(
     s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file system finds it out, and remembers it."""
+    """The file system discovers the region and remembers it."""
     of_s3(s3, "region").put("a", b"x")
     monkeypatch.setattr(s3, "forward", elsewhere)
     store = of_s3(s3, "region", client_kwargs={"region_name": "us-west-2"})
@@ -313,7 +313,7 @@ def test_endpoint_equals_that_of_file_system(
     url: str,
     region: str,
 ) -> None:
-    """Not where presigned URLs are: that host does not serve all regions."""
+    """Hosts of presigned URLs do not serve all regions, so the engine does not use them."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "x")
     fs = s3fs.S3FileSystem(client_kwargs=options, skip_instance_cache=True)
@@ -337,7 +337,7 @@ def test_endpoint_equals_that_of_file_system(
 
 
 def test_anonymous_requests_are_unsigned(s3: Proxy) -> None:
-    """Anonymous requests have no signature, nor a token."""
+    """Anonymous requests have neither a signature nor a token."""
     of_s3(s3, "open", s3_additional_kwargs={"ACL": "public-read"}).put("a", b"x")
     store = of_s3(s3, "open", anon=True)
     s3.reset_counts()
@@ -347,7 +347,7 @@ def test_anonymous_requests_are_unsigned(s3: Proxy) -> None:
 
 
 def test_expired_signing_keys_are_renewed(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine uses those that are valid for some minutes at least, and then asks again."""
+    """The engine uses credentials that stay valid for some minutes, and then refreshes them."""
     from aiobotocore.credentials import AioRefreshableCredentials
 
     of_s3(s3, "expire").put("a", b"x")
@@ -367,7 +367,7 @@ def test_expired_signing_keys_are_renewed(s3: Proxy, monkeypatch: pytest.MonkeyP
     store = of_s3(s3, "expire", key="k", secret="s", skip_instance_cache=True)
     s3.reset_counts()
     store.get("a")
-    store.get("a")  # what was told is not valid any more
+    store.get("a")  # the cached credentials are no longer valid
     assert by_engine(s3) == [False, False]
     monkeypatch.setattr(buckets, "_VALID_S", 1000.0)
     store.get("a")
@@ -379,7 +379,7 @@ def test_expired_signing_keys_are_renewed(s3: Proxy, monkeypatch: pytest.MonkeyP
 def test_rejected_credentials_fall_back_to_file_system(
     s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It knows what is to be done then; the engine asks again later."""
+    """The file system handles the rejection; the engine retries its own requests later."""
     store = of_s3(s3, "known")
     store.put("a", b"x")
     store.get("a")
@@ -395,13 +395,13 @@ def test_rejected_credentials_fall_back_to_file_system(
     monkeypatch.setattr(remote_files, "monotonic", lambda: later)
     assert [store.get("a") for _ in range(2)] == [b"x"] * 2
     assert by_engine(s3) == [False, True]
-    s3.refusals = [500]  # which the file system asks again for, more than once
+    s3.refusals = [500]  # the file system retries this request more than once
     assert store.get("a") == b"x"
     assert by_engine(s3) == [True, False]
 
 
 def forbids(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) -> Answer:
-    """Answer as a bucket that does not tell those who may not list it what is not there."""
+    """Respond like a bucket that hides absent keys from users without list permission."""
     answer = ask(headers)
     words = b"<Error><Code>AccessDenied</Code></Error>"
     return Answer(403, {}, words) if answer.status == 404 else answer
@@ -411,7 +411,7 @@ def forbids(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) ->
 def test_absent_file_reported_as_forbidden_is_absent(
     s3: Proxy, monkeypatch: pytest.MonkeyPatch, anon: bool
 ) -> None:
-    """Once the file system was refused as well the engine knows that, and asks once for each."""
+    """After the file system gets the same refusal, the engine sends one request for each key."""
     path = f"sparse {anon}"
     array = tessarr.create_array(
         of_s3(s3, path, s3_additional_kwargs={"ACL": "public-read"}),
@@ -456,7 +456,7 @@ def plain_session(**_: Any) -> Any:
     ],
 )
 def test_unsupported_settings_use_file_system(s3: Proxy, options: dict[str, Any]) -> None:
-    """Whoever says more than where, and who asks."""
+    """The engine handles only a region, an endpoint and credentials."""
     of_s3(s3, "more").put("a", b"x")
     options = {name: one() if callable(one) else one for name, one in options.items()}
     store = of_s3(s3, "more", **options)
@@ -471,7 +471,7 @@ def test_unsupported_settings_use_file_system(s3: Proxy, options: dict[str, Any]
 def test_proxies_use_file_system(
     of: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are those of the environment."""
+    """The proxies come from the environment."""
     proxy = request.getfixturevalue(of)
     OF[of](proxy, "proxies").put("a", b"x")
     store = OF[of](proxy, "proxies", skip_instance_cache=True)
@@ -483,7 +483,7 @@ def test_proxies_use_file_system(
 
 
 def test_tokens_of_gcs_are_sent(gcs: Proxy) -> None:
-    """As the file system has them, for as long as they are valid."""
+    """The engine sends the token of the file system until it expires."""
     from google.oauth2.credentials import Credentials
 
     of_gcs(gcs, "tokens").put("a", b"x")
@@ -499,7 +499,7 @@ def test_tokens_of_gcs_are_sent(gcs: Proxy) -> None:
 def test_error_while_finding_endpoint_is_ignored(
     s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Values are read by the file system then."""
+    """The file system reads the values instead."""
 
     async def broken(*_: Any) -> Any:
         raise RuntimeError("no")
@@ -520,7 +520,7 @@ def test_error_while_finding_endpoint_is_ignored(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_children_of_a_busy_parent_read_and_store(s3: Proxy) -> None:
-    """While threads ask for values, by connections that are not the children's."""
+    """While threads of the parent read, children open their own connections."""
     store = of_s3(s3, "forked")
     store.put("a", b"x")
     stop = threading.Event()
@@ -553,7 +553,7 @@ def test_children_of_a_busy_parent_read_and_store(s3: Proxy) -> None:
 def test_stored_files_invalidate_shared_listings_only(
     s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For each value that costs more than its request does."""
+    """The invalidation runs for each stored value, so its cost must stay below a request's."""
     import tessarr.tensorstore as ts
 
     told: list[str] = []

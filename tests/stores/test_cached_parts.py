@@ -1,4 +1,4 @@
-"""What a cache remembers of a value is of that value alone, as far as its store can tell."""
+"""Cached parts of values: a cache never mixes parts of two values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COUNT = 4
 
 
 class Untold:
-    """Values that are read by parts, of which nothing tells when they are replaced."""
+    """Store with ranged reads and without generations."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -45,13 +45,13 @@ class Untold:
 
 
 class Disk(LocalFileSystem):  # type: ignore[misc]  # it has no types
-    """Files that are read as those of any other file system of fsspec."""
+    """fsspec file system on a local disk."""
 
     protocol = "disk"
 
 
 def put(folder: Path, value: int, at: float) -> None:
-    """Store an array of one shard, all of one value, as of a time (s)."""
+    """Store an array of one shard and one value, with a modification time in seconds."""
     array = tessarr.create_array(
         folder,
         shape=(COUNT * INSIDE,),
@@ -67,7 +67,7 @@ def put(folder: Path, value: int, at: float) -> None:
 
 @pytest.fixture(params=["tag", "time", "nothing", "fsspec", "own"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any, Proxy | None]]:
-    """Give a store of a folder that tells no versions, and what counts its requests."""
+    """Return a store of a folder without generations, and its request counter."""
     if request.param == "own":
         yield ForeignStore(Untold(tmp_path), read_only=True), None
         return
@@ -81,7 +81,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any,
 
 
 def test_no_read_mixes_two_values(store: tuple[Any, Proxy | None], tmp_path: Path) -> None:
-    """A shard that was replaced by one of the same size is not the one of which parts are known."""
+    """A new shard of the same size invalidates the cached parts of the old one."""
     put(tmp_path, 1, 1e9)
     array = tessarr.open_array(LRUStoreCache(store[0], None), mode="r")
     assert array[0] == 1
@@ -92,7 +92,7 @@ def test_no_read_mixes_two_values(store: tuple[Any, Proxy | None], tmp_path: Pat
 def test_parts_of_one_value_are_requested_once(
     store: tuple[Any, Proxy | None], tmp_path: Path
 ) -> None:
-    """Where a server tells the state, each part is one request, and none where it is known."""
+    """With generations, each part takes one request; a cached part takes none."""
     put(tmp_path, 1, 1e9)
     array = tessarr.open_array(LRUStoreCache(store[0], None), mode="r")
     assert array[0] == 1
@@ -108,7 +108,7 @@ def test_parts_of_one_value_are_requested_once(
 
 @pytest.mark.parametrize(("age_s", "asked"), [(0, 2), (1000, 1)])
 def test_recent_modification_time_is_weak_version(age_s: int, asked: int, tmp_path: Path) -> None:
-    """Many servers make tags of times in seconds: what was changed just now is read again."""
+    """Many servers derive ETags from times in seconds, so the cache reads recent values again."""
     put(tmp_path, 1, time.time() - age_s)
     kind = type("Files", (servers.Files,), {"validators": ("ETag", "Last-Modified")})
     with servers.file_server(tmp_path, kind) as proxy:
@@ -121,7 +121,7 @@ def test_recent_modification_time_is_weak_version(age_s: int, asked: int, tmp_pa
 
 
 def test_parts_of_zip_files_are_cached(tmp_path: Path) -> None:
-    """What was known of a value stays known when another part of it is read."""
+    """A read of another part keeps the cached parts of the same value."""
     put(tmp_path / "a", 1, 1e9)
     with ZipStore(tmp_path / "a.zip", mode="w") as made:
         tessarr.copy_store(LocalStore(tmp_path / "a"), made)

@@ -1,4 +1,4 @@
-"""Errors of fsspec's file systems and of their client libraries are errors of the store."""
+"""Errors of fsspec file systems and of their client libraries are store errors."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def closed() -> str:
 def test_refused_connection_is_retryable_store_error_with_url_and_key(
     closed: str, name: str
 ) -> None:
-    """The error of the client library is its cause."""
+    """The cause of the error is the error of the client library."""
     url = f"http://{closed}/x"
     with pytest.raises(StoreError, match=url) as caught:
         (READS | LISTS)[name](FsspecStore.from_url(url))
@@ -69,28 +69,28 @@ def test_refused_connection_is_retryable_store_error_with_url_and_key(
 
 @pytest.mark.parametrize("chain", ["", "simplecache::"])
 def test_open_of_url_with_refused_connection_raises_store_error(closed: str, chain: str) -> None:
-    """The web file system calls a file absent then, which it does not know."""
+    """The web file system reports a file as absent although its server is unreachable."""
     with pytest.raises(StoreError, match=closed) as caught:
         tessarr.open(f"{chain}http://{closed}/x", mode="r")
     assert (caught.value.errno, caught.value.retryable) == (errno.ECONNREFUSED, True)
 
 
 def test_open_of_zip_file_on_refused_connection_is_store_error(closed: str) -> None:
-    """The file system of a chained URL reads the file when it is made."""
+    """The file system of a chained URL reads the file in its constructor."""
     with pytest.raises(StoreError, match="cannot open") as caught:
         tessarr.open(f"zip::http://{closed}/x.zip", mode="r")
     assert (caught.value.errno, caught.value.retryable) == (errno.ECONNREFUSED, True)
 
 
 def test_open_of_file_that_is_no_zip_file_is_store_error() -> None:
-    """Errors of file systems that are no errors of the system are errors of the store, too."""
+    """Errors of file systems that are no `OSError` are store errors, too."""
     MemoryFileSystem().pipe_file("/broken.zip", b"not a Zip file")
     with pytest.raises(StoreError, match=r"cannot open .*zip file"):
         FsspecStore.from_url("zip::memory://broken.zip")
 
 
 class Failing(MemoryFileSystem):  # type: ignore[misc] # untyped
-    """A file system of which every operation raises the same error."""
+    """File system whose operations all raise the same error."""
 
     cachable = False
 
@@ -118,7 +118,7 @@ class Failing(MemoryFileSystem):  # type: ignore[misc] # untyped
 def test_error_of_file_system_is_store_error_for_every_operation(
     name: str, error: Exception, number: int | None, retryable: bool
 ) -> None:
-    """It has the number of the system's error, and the class that belongs to the number."""
+    """The store error has the errno of the system error, and the class for that errno."""
     store = FsspecStore(Failing(error), "/folder")
     with pytest.raises(StoreError, match="memory:///folder") as caught:
         (READS | LISTS | WRITES)[name](store)
@@ -129,7 +129,7 @@ def test_error_of_file_system_is_store_error_for_every_operation(
 
 @pytest.mark.parametrize("error", [TypeError("an option"), MemoryError(), UserWarning("old")])
 def test_mistake_of_program_reaches_user_unchanged(error: Exception) -> None:
-    """Neither the mistakes of a program nor a lack of memory are failures of the store."""
+    """Program errors and lack of memory are no store errors."""
     store = FsspecStore(Failing(error), "/folder")
     for operation in (READS["get"], LISTS["list"], WRITES["put"]):
         with pytest.raises(type(error)) as caught:
@@ -138,7 +138,7 @@ def test_mistake_of_program_reaches_user_unchanged(error: Exception) -> None:
 
 
 def test_interrupt_in_file_system_reaches_user() -> None:
-    """Ctrl-C is no failure of the store."""
+    """Ctrl-C is no store error."""
 
     class Interrupted(MemoryFileSystem):  # type: ignore[misc] # untyped
         cachable = False
@@ -151,14 +151,14 @@ def test_interrupt_in_file_system_reaches_user() -> None:
 
 
 def test_operation_that_file_system_lacks_is_unsupported_error() -> None:
-    """The message names the operation and the place."""
+    """The message names the operation and the store."""
     store = FsspecStore(Failing(NotImplementedError()), "/folder")
     with pytest.raises(UnsupportedError, match="cannot list memory:///folder/a/: the file system"):
         store.list("a/")
 
 
 def test_absent_file_hides_no_failure() -> None:
-    """Absence that follows from an answer of the server is absence."""
+    """A response that reports absence is no failure."""
     error = FileNotFoundError("a")
     assert find_hidden_failure(error) is None
     error.__cause__ = cause = ConnectionResetError()
@@ -167,14 +167,14 @@ def test_absent_file_hides_no_failure() -> None:
 
 
 def test_chunk_in_cache_of_unreachable_server_is_not_absent(tmp_path: Path) -> None:
-    """A chunk that is not there has the fill value; one that cannot be fetched is an error."""
+    """An absent chunk has the fill value; an unreachable chunk raises an error."""
     import fsspec
 
     tessarr.create_array(tmp_path / "x", data=np.arange(8), chunks=4)
     (tmp_path / "x" / "c" / "1").unlink()
 
     class Unreachable(type(fsspec.filesystem("file"))):  # type: ignore[misc] # untyped
-        """Files of which the system loses the server."""
+        """File system whose disk is unreachable."""
 
         protocol = "unreachable"
         lost = False
@@ -204,7 +204,7 @@ def test_chunk_in_cache_of_unreachable_server_is_not_absent(tmp_path: Path) -> N
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Proxy, FsspecStore]]:
-    """A server, and a store on it that does not ask again."""
+    """Yield a server and a store on it that does not retry."""
     if request.param == "http":
         folder = tmp_path_factory.mktemp("served")
         tessarr.create_array(folder / "x", data=np.arange(8), chunks=4)
@@ -226,7 +226,7 @@ def server(
 def test_failing_server_is_retryable_store_error_for_every_operation(
     server: tuple[Proxy, FsspecStore], status: int
 ) -> None:
-    """A busy server is no absent key; the values are there when it answers again."""
+    """A busy server reports no absent key, and later returns the values."""
     proxy, store = server
     operations = READS | LISTS if store.read_only else READS | LISTS | WRITES
     if store.fs.protocol == ("gs", "gcs"):  # before a list, gcsfs calls a service by gRPC
@@ -247,7 +247,7 @@ def test_failing_server_is_retryable_store_error_for_every_operation(
 def test_part_of_opened_value_from_failing_server_is_store_error(
     server: tuple[Proxy, FsspecStore], status: int
 ) -> None:
-    """A value was opened while the server answered; a later part is refused."""
+    """A value opens while the server works; the server refuses a later part."""
     proxy, store = server
     value = store.open_value("large")
     assert value is not None
@@ -261,7 +261,7 @@ def test_part_of_opened_value_from_failing_server_is_store_error(
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["http", "s3"])
 def test_host_without_address_is_retryable_store_error(scheme: str) -> None:
-    """The number of a failed name resolution is none of the system's errors."""
+    """The error number of a failed name resolution is no errno of the system."""
     host = "http://no-such-host.invalid"
     options = {"endpoint_url": host, "key": "k", "secret": "s"} if scheme == "s3" else {}
     url = "s3://bucket/x" if scheme == "s3" else f"{host}/x"
@@ -273,7 +273,7 @@ def test_host_without_address_is_retryable_store_error(scheme: str) -> None:
 
 @pytest.mark.slow
 def test_missing_credentials_are_store_error_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message itself says what to do for public data."""
+    """The message says what to do for public data."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -289,7 +289,7 @@ def test_missing_credentials_are_store_error_with_advice(monkeypatch: pytest.Mon
 
 @pytest.mark.slow
 def test_bucket_that_does_not_exist_is_store_error_when_written_to() -> None:
-    """A key in it is absent; nothing can be stored in it."""
+    """A key in an absent bucket is absent; a write to it raises an error."""
     with servers.s3() as proxy:
         store = FsspecStore.from_url("s3://other/x", {"endpoint_url": proxy.url}, retries=False)
         assert store.get("a") is None

@@ -1,4 +1,4 @@
-"""What waits for a store that is far away waits together, however few threads there are."""
+"""Concurrent and coalesced reads of remote stores, with few threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VALUES = np.random.default_rng(0).integers(0, 60000, (40, 16384)).astype("u2")
 
 
 class Meeting:
-    """A store in which requests for parts of chunks go on when there are so many at a time."""
+    """Store whose ranged reads finish once a number of them are concurrent."""
 
     concurrency = 64
 
@@ -42,7 +42,7 @@ class Meeting:
 
 
 class Opened:
-    """A value of which parts are read."""
+    """Value that supports ranged reads."""
 
     def __init__(self, store: Meeting, key: str, value: bytes) -> None:
         self.store, self.key, self.value = store, key, value
@@ -50,7 +50,7 @@ class Opened:
 
     def read(self, offset: int, count: int) -> bytes:
         self.store.asked.append(self.key)
-        if offset + count < self.size:  # the index of a shard stands at its end
+        if offset + count < self.size:  # the shard index is at the end of the shard
             self.store.meet(self.key)
         return self.value[offset : offset + count]
 
@@ -69,7 +69,7 @@ def create_array(**settings: Any) -> tuple[Meeting, tessarr.Array]:
 
 @pytest.mark.usefixtures("one_thread")
 def test_futures_share_requests() -> None:
-    """Reads that were begun are under way at the same time, as many as the store wants."""
+    """Pending reads are concurrent, up to the store's limit."""
     store, array = create_array(chunks=(1, 16384))
     store.meets = threading.Barrier(40)
     futures = [array.read(row) for row in range(40)]
@@ -78,7 +78,7 @@ def test_futures_share_requests() -> None:
 
 @pytest.mark.usefixtures("one_thread")
 def test_reads_of_many_shards_are_concurrent() -> None:
-    """What lies apart in shards is asked for at the same time, in all of them."""
+    """Distant ranges in several shards are read concurrently."""
     values = np.tile(VALUES, 8)
     store, array = create_array(data=values, shards=(2, 1 << 17), chunks=(1, 4096))
     store.meets = threading.Barrier(40)  # the first and a distant subchunk of a row, of 20 shards
@@ -88,7 +88,7 @@ def test_reads_of_many_shards_are_concurrent() -> None:
 
 @pytest.mark.usefixtures("one_thread")
 def test_distant_ranges_are_requested_concurrently() -> None:
-    """What lies far apart in a large chunk that no codec changes is asked for at the same time."""
+    """Distant ranges of a large uncompressed chunk are read concurrently."""
     values = np.zeros((40, 1 << 19), "u1")
     values[:, 7] = range(1, 41)
     store, array = create_array(data=values, chunks=values.shape)
@@ -102,18 +102,18 @@ def test_distant_ranges_are_requested_concurrently() -> None:
     ids=["shards", "a chunk"],
 )
 def test_small_gaps_are_coalesced(settings: dict[str, Any], requests: int) -> None:
-    """Where each request is waited for, it is worth more bytes than in a file."""
+    """A slow store coalesces larger gaps than a file does."""
     store, array = create_array(**settings)
     store.asked.clear()
     np.testing.assert_array_equal(array[:4, 5], VALUES[:4, 5])
-    assert len(store.asked) == requests  # and the index of a shard
+    assert len(store.asked) == requests  # and the shard index
 
 
 def test_full_shard_read_is_one_request() -> None:
-    """As something is wanted of each of them, its index is not asked for first."""
+    """A read of every subchunk needs no separate request for the shard index."""
     store, array = create_array(shards=(40, 16384), chunks=(10, 4096))
     store.asked.clear()
     np.testing.assert_array_equal(array[5:35, 100:-100], VALUES[5:35, 100:-100])
     assert store.asked == ["c/0/0"]
     assert array[5, 0] == VALUES[5, 0]
-    assert store.asked == ["c/0/0"] * 3  # of a part: the index, and a subchunk
+    assert store.asked == ["c/0/0"] * 3  # a partial read: the shard index and one subchunk

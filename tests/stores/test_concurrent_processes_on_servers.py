@@ -1,4 +1,4 @@
-"""Several processes that change one place on a server lose nothing of each other."""
+"""Several processes that change one array on a server lose no update."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ for turn in range(COUNT):
 
 
 def run(program: str, kind: str, proxy: Proxy, path: str) -> None:
-    """Have three processes do the same at once."""
+    """Run the same program in three concurrent processes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(p for p in __import__("sys").path if p))
         programs = [start_program(program, kind, proxy.url, path, number) for number in range(3)]
@@ -79,7 +79,7 @@ def run(program: str, kind: str, proxy: Proxy, path: str) -> None:
 
 
 def test_concurrent_processes_lose_no_change(remote_path: tuple[str, Proxy, str]) -> None:
-    """Parts of one chunk, attributes, and rows that are appended."""
+    """Processes write parts of one chunk and attributes, and append rows."""
     kind, proxy, path = remote_path
     store = store_of(kind, proxy.url, path)
     group = tessarr.create_group(store)
@@ -97,7 +97,7 @@ def test_concurrent_processes_lose_no_change(remote_path: tuple[str, Proxy, str]
 def test_concurrent_processes_lose_no_change_through_kvstore(
     remote_path: tuple[str, Proxy, str],
 ) -> None:
-    """Parts of one chunk, in transactions too, and bounds."""
+    """Processes write parts of one chunk, also in transactions, and resize."""
     kind, proxy, path = remote_path
     spec = {"driver": "zarr3", "kvstore": servers.kvstore_spec(kind, proxy, f"{path}cells/")}
     chunk = ts.ChunkLayout(chunk_shape=[2 * COUNT, 3])
@@ -108,7 +108,7 @@ def test_concurrent_processes_lose_no_change_through_kvstore(
 
 
 def test_value_replaced_during_read_raises(remote_path: tuple[str, Proxy, str]) -> None:
-    """Index and chunks of a shard are of one state: if it has become another one, of that."""
+    """If a shard changes during a read, the read uses the index and subchunks of one state."""
     kind, proxy, path = remote_path
     old = np.arange(64 * 64, dtype="f8").reshape(64, 64)
     stores = [store_of(kind, proxy.url, f"{path}{name}") for name in ("a", "b")]
@@ -121,7 +121,7 @@ def test_value_replaced_during_read_raises(remote_path: tuple[str, Proxy, str]) 
     proxy.callbacks = [lambda: stores[0].put("c/0/0", other)]
     found = array[20:40, 20:40]
     assert proxy.callbacks == []
-    # The server of GCS knows no ranges from the end, and gives everything at once.
+    # The GCS emulator ignores suffix ranges and returns the whole value.
     expected = -old if kind == "s3" else old
     assert (found == expected[20:40, 20:40]).all()
     assert sum("GET" in line for line in proxy.requests) > (3 if kind == "s3" else 0)
@@ -130,7 +130,7 @@ def test_value_replaced_during_read_raises(remote_path: tuple[str, Proxy, str]) 
 def test_value_replaced_repeatedly_during_read_raises(
     remote_path: tuple[str, Proxy, str],
 ) -> None:
-    """Where parts are never of one state, all is read by one request."""
+    """After repeated changes, the reader reads the whole value with one request."""
     kind, proxy, path = remote_path
     values = [np.full((64, 64), number, "f8") for number in (1, 2)]
     stores = [store_of(kind, proxy.url, f"{path}{name}") for name in ("a", "b")]
@@ -150,7 +150,7 @@ def test_value_replaced_repeatedly_during_read_raises(
 def test_large_values_are_stored_one_part_after_another(
     s3: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As many requests at a time as are allowed; if others were faster, nothing is left of them."""
+    """Uploads respect the limit of requests; a failed multipart upload leaves no parts."""
     monkeypatch.setattr("tessarr.store.fsspec.servers._S3_PUT_BYTES", 5 << 20)
     monkeypatch.setattr("tessarr.store.fsspec.servers._S3_PART_BYTES", 5 << 20)
     monkeypatch.setattr("tessarr.store.object.buckets._MAX_STORED_BYTES", 5 << 20)
@@ -161,15 +161,15 @@ def test_large_values_are_stored_one_part_after_another(
     assert (len(s3.requests), s3.max_concurrent) == (5, 1)
     assert store.get("k") == data
     s3.reset_counts()
-    rival = FsspecStore(store.fs, store.path, concurrency=1)  # with locks of its own
-    s3.callbacks = [lambda: rival.put("other", b"first")]  # after it was found to be absent
+    rival = FsspecStore(store.fs, store.path, concurrency=1)  # with its own locks
+    s3.callbacks = [lambda: rival.put("other", b"first")]  # after the read of the absent value
     assert not store.replace("other", data, None)
     assert store.get("other") == b"first"
     assert sum("uploadId" in line and "DELETE" in line for line in s3.requests) == 1
 
 
 def test_server_without_conditions_raises(s3: Proxy, tmp_path: Path) -> None:
-    """That is said, unless it is known; then only one process at a time may write."""
+    """The error lists the option that permits writes by one process at a time."""
     proxy = s3
     store = store_of("s3", proxy.url, tmp_path.name)
     array = tessarr.create_array(store, shape=(4, 4), chunks=4, dtype="i4")
@@ -196,7 +196,7 @@ def test_wait_in_loop_thread_raises() -> None:
 
 
 def test_wait_in_busy_loop_thread_times_out() -> None:
-    """It is told that the time is over, as everywhere, and not that it must not wait."""
+    """The wait raises a timeout error, as on every other thread."""
     loop, own = fsspec.asyn.get_loop(), tessarr.Future[None]()
     promise, theirs = ts.Promise.new()
 

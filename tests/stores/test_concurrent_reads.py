@@ -1,4 +1,4 @@
-"""Many chunks that are far away are asked for together, and no thread waits for each."""
+"""Concurrent reads of many remote chunks, without a thread for each request."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ MANY = 64  # chunks
 
 @pytest.fixture
 def web(tmp_path: Path) -> Iterator[Proxy]:
-    """A web server of an array in chunks of one row each, but for the last."""
+    """Run a web server of an array with one row in each chunk except the last."""
     made = tessarr.create_array(tmp_path, shape=(MANY, 64), chunks=(1, 64), dtype="i4")
     made[: MANY - 1] = VALUES[: MANY - 1]
     with file_server(tmp_path) as proxy:
         yield proxy
-        while proxy.active:  # what nobody waits for any more is answered, too
+        while proxy.active:  # the server also answers requests that the client cancelled
             time.sleep(0.01)
 
 
@@ -47,17 +47,17 @@ def opened(url: str, concurrency: int, **settings: Any) -> tessarr.Array:
 
 
 def waits(task: Path) -> bool:
-    """Return whether a thread is one of those that the engine has for what waits."""
-    with suppress(OSError):  # it has ended
+    """Return whether a thread is one of the engine's threads for blocking calls."""
+    with suppress(OSError):  # the thread ended
         return task.joinpath("comm").read_text().startswith("tessarr-wait")
     return False
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted as Linux tells them")
 def test_read_of_many_chunks_uses_few_threads(web: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many are asked for at a time as the store wants, by the threads that decode."""
+    """The decoding threads send as many concurrent requests as the store permits."""
     tasks = Path("/proc/self/task")
-    while any(map(waits, tasks.iterdir())):  # those of other tests end soon
+    while any(map(waits, tasks.iterdir())):  # threads of other tests end soon
         time.sleep(0.05)
     array = opened(web.url, MANY)
     threads: list[int] = []
@@ -134,7 +134,7 @@ def test_read_in_loop_thread_does_not_deadlock(web: Proxy) -> None:
 
 
 def test_waiting_reads_all_proceed(web: Proxy, tmp_path: Path) -> None:
-    """Who asks for many values does not keep others out that ask for one."""
+    """A read of many chunks does not delay reads of single chunks."""
     context = ts.Context({"http_request_concurrency": {"limit": 2}})
     array = ts.open(f"{web.url}/|zarr3:", context=context).result()
     store = ts.KvStore.open(f"{web.url}/", context=context).result()
@@ -149,7 +149,7 @@ def test_waiting_reads_all_proceed(web: Proxy, tmp_path: Path) -> None:
 
 
 class Withholding(Files):
-    """Does not answer who asks for chunks before somebody says so."""
+    """Handler that delays responses for chunks until an event is set."""
 
     asked: Callable[[], object]
     answers: threading.Event
@@ -185,7 +185,7 @@ def test_interrupt_ends_wait_for_responses(web: Proxy, tmp_path: Path) -> None:
             with pytest.raises(KeyboardInterrupt):
                 array[:]
             assert not late.is_set()
-            assert not asked.acquire(blocking=False)  # nothing more was asked for
+            assert not asked.acquire(blocking=False)  # the client sent no further request
         finally:
             answers.set()
         waiting.join()
@@ -224,7 +224,7 @@ def test_program_exits_while_responses_are_pending(web: Proxy, tmp_path: Path) -
 def test_reads_of_shard_parts_are_concurrent(
     tmp_path: Path, own: dict[str, Any], rows: int
 ) -> None:
-    """Each of eight subchunks that are far apart waits until all of its shard are asked for."""
+    """The responses for eight distant subchunks wait until all eight requests arrive."""
     values = np.random.default_rng(0).integers(0, 2**31, (4, 1 << 18), dtype="i4")
     tessarr.create_array(tmp_path, data=values, shards=(1, 1 << 18), chunks=(1, 1 << 13))
     with file_server(tmp_path) as proxy:

@@ -1,4 +1,4 @@
-"""Many values that are stored in a bucket together: no thread waits for each."""
+"""Concurrent uploads of many values to a bucket, without a thread for each."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 pytest.importorskip("s3fs", reason="needs s3fs")
 
 SIDE, CHUNK, FEW = 34, 4, 24
-FULL = (SIDE // CHUNK) ** 2  # chunks that do not end past the edge
+FULL = (SIDE // CHUNK) ** 2  # chunks that end before the edge
 ALL = (SIDE // CHUNK + 1) ** 2
 VALUES = np.arange(1, SIDE * SIDE + 1, dtype="i4").reshape(SIDE, SIDE)
 
 
 def create_array(store: Any, path: str) -> tessarr.Array:
-    """Return a new array, whose bucket was found."""
+    """Return a new array, after the first request to its bucket."""
     array = tessarr.create_array(store, path=path, shape=VALUES.shape, chunks=CHUNK, dtype="i4")
     array[0, 0] = 1
     return array
 
 
 def bucket(proxy: Proxy, folder: str) -> FsspecStore:
-    """Return the store of a folder, which wants few requests at a time."""
+    """Return the store of a folder, with a small limit of concurrent requests."""
     return FsspecStore.from_url(
         f"s3://bucket/{folder}", {"endpoint_url": proxy.url}, concurrency=FEW
     )
 
 
 def methods(proxy: Proxy) -> dict[str, int]:
-    """Return how often which method was asked for since the last time."""
+    """Return the number of requests of each method since the last call."""
     found = Counter(line.split()[0] for line in proxy.requests)
     proxy.reset_counts()
     return dict(found)
@@ -84,7 +84,7 @@ def test_write_of_many_chunks_uses_few_threads(s3: Proxy, monkeypatch: pytest.Mo
 
 
 def test_partial_and_fill_chunks_are_stored(s3: Proxy) -> None:
-    """These are read before, those are removed; all by few requests at a time."""
+    """The engine reads partial chunks first and deletes fill-value chunks, within the limit."""
     array = create_array(bucket(s3, "parts"), "a")
     array[:] = VALUES
     assert s3.max_concurrent == FEW
@@ -218,7 +218,7 @@ def test_interrupt_ends_write_after_pending_requests(
 
 
 def test_wait_for_held_key_is_interruptible(s3: Proxy) -> None:
-    """And does not store it when it is free."""
+    """The interrupted write stores nothing when the key becomes free."""
     array = create_array(bucket(s3, "given up"), "a")
     main = threading.main_thread().ident
     assert main is not None
@@ -252,7 +252,7 @@ def test_wait_for_held_key_is_interruptible(s3: Proxy) -> None:
 
 @dataclass(frozen=True)
 class Forking(BytesBytesCodec):
-    """Forks while a chunk is encoded."""
+    """Codec that forks while it encodes a chunk."""
 
     name = "tests.forking"
     children: ClassVar[list[int]] = []
@@ -274,7 +274,7 @@ class Forking(BytesBytesCodec):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_write_in_child_of_writing_parent_raises(s3: Proxy) -> None:
-    """What is under way is so in its parent."""
+    """Pending writes belong to the parent process."""
     register_codec(Forking)
     with tessarr.options(threads=1):
         array = tessarr.create_array(

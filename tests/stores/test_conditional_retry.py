@@ -1,4 +1,4 @@
-"""What fails with what a cache remembers is decided anew: others may have changed it."""
+"""Retry of conditional updates that fail because of a stale cached value."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from tessarr.stores import ForeignStore, LRUStoreCache
 
 
 class Value(NamedTuple):
-    """A value, and what tells it from others."""
+    """Value with a generation."""
 
     data: bytes
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
+        """Return the number of bytes of the value."""
         return len(self.data)
 
     @property
     def version(self) -> bytes:
-        """Its state."""
+        """Return the generation of the value."""
         return hashlib.sha256(self.data).digest()
 
     def read(self, offset: int, count: int) -> bytes:
-        """Return some of it."""
+        """Return a range of the value."""
         return self.data[offset : offset + count]
 
 
 class Compares:
-    """A store that compares the states of values when it changes them."""
+    """Store that compares generations before it changes a value."""
 
     def __init__(self) -> None:
         self.identity = f"compares {id(self)}"
@@ -98,7 +98,7 @@ def test_conflict_calls_function_again(cache: LRUStoreCache, inner: Compares) ->
 def test_error_of_function_reaches_user(
     cache: LRUStoreCache, inner: Compares, kind: type[BaseException]
 ) -> None:
-    """Of what is there now; what ends a program at once."""
+    """An error of the update function for the current value, or an exit exception, is raised."""
     inner.data["k"] = b"old"
     cache.get("k")
     inner.data["k"] = b"new"

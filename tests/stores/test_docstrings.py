@@ -1,4 +1,4 @@
-"""What users see of the stores is documented."""
+"""Public stores have docstrings."""
 
 from __future__ import annotations
 
