@@ -165,7 +165,7 @@ def test_other_sessions_are_not_traced() -> None:
 
 
 def test_refused_change_without_retry_is_conflict(s3: Proxy) -> None:
-    """This holds for requests of the engine, too."""
+    """Requests of the engine raise conflicts, too."""
     store = FsspecStore.from_url("s3://bucket/told", {"endpoint_url": s3.url}, retries=False)
     store.put("a", b"x")
     store.get("a")
@@ -183,7 +183,7 @@ def test_refused_change_without_retry_is_conflict(s3: Proxy) -> None:
 
 
 def test_unreachable_server_is_transient_error() -> None:
-    """This includes errors that are no system errors."""
+    """Errors of the client that are no system errors are transient, too."""
     from botocore import exceptions
 
     where = {"endpoint_url": "http://host", "error": "no"}
