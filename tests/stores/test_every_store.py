@@ -1,4 +1,4 @@
-"""What every store promises."""
+"""Tests of the behaviour that every store shares."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ESCAPING = [
 
 
 def test_put_get_replace_delete(store: Store) -> None:
-    """A value is what was put last, and absent once deleted."""
+    """A key holds the value of its last put, and no value after a delete."""
     assert store.get("a/b") is None
     assert store.size("a/b") is None
     store.put("a/b", b"old and long")
@@ -63,7 +63,7 @@ def test_put_get_replace_delete(store: Store) -> None:
 
 
 def test_limits_bound_concurrent_requests(store: Store) -> None:
-    """What is larger than the limit is not given; what is as large is."""
+    """A value above the limit raises an error; a value of exactly the limit is returned."""
     store.put("k", b"12345")
     assert store.get("k", limit=5) == store.get("k", limit=None) == b"12345"
     with pytest.raises(DataError, match="has 5 bytes, at most 4 are allowed") as caught:
@@ -103,7 +103,7 @@ def test_update_with_same_value_keeps_it(store: Store) -> None:
 
 
 def test_held_key_excludes_other_holders(store: Store) -> None:
-    """Work under a held key excludes other such work, gives its result, and leaves nothing."""
+    """Only one holder of a key runs at a time; the lock file is removed afterwards."""
     running: list[int] = []
     most: list[int] = []
 
@@ -126,7 +126,7 @@ def test_held_key_excludes_other_holders(store: Store) -> None:
 
 
 def test_error_under_held_key_propagates(store: Store) -> None:
-    """The exception is raised as it is, and the key is free again."""
+    """The exception propagates unchanged, and the key is free again."""
 
     def fail() -> None:
         raise LookupError("mine")
@@ -139,7 +139,7 @@ def test_error_under_held_key_propagates(store: Store) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 4096, 3_000_001])
 def test_values_of_any_size_round_trip(store: Store, size: int) -> None:
-    """Empty and large values come back equal."""
+    """Empty and large values round-trip."""
     value = np.random.default_rng(size).bytes(size)
     store.put("k", value)
     assert store.get("k") == value
@@ -156,21 +156,21 @@ def test_values_of_any_size_round_trip(store: Store, size: int) -> None:
     ],
 )
 def test_put_accepts_any_buffer(store: Store, value: Any) -> None:
-    """Buffers of any kind are stored as their bytes in C order."""
+    """A store holds the bytes of any buffer in C order."""
     store.put("k", value)
     assert store.get("k") == b"abcd"
 
 
 @pytest.mark.parametrize("value", ["text", 1, None, [1, 2]])
 def test_put_of_non_buffer_raises_type_error(store: Store, value: Any) -> None:
-    """Nothing is stored for an object without bytes."""
+    """A store stores nothing for an object without bytes."""
     with pytest.raises(TypeError):
         store.put("k", value)
     assert store.list() == []
 
 
 def test_replace_requires_expected_value(store: Store) -> None:
-    """``replace`` changes only what is as expected."""
+    """``replace`` changes a value only if the current value equals the expected one."""
     assert not store.replace("k", b"1", b"0")
     assert store.replace("k", b"1", None)
     assert not store.replace("k", b"2", None)
@@ -184,7 +184,7 @@ def test_replace_requires_expected_value(store: Store) -> None:
 
 
 def test_listings(store: Store) -> None:
-    """Listings are sorted by whole keys and bounded by the prefix."""
+    """A listing holds the keys below the prefix, sorted as whole strings."""
     keys = ["a", "b-c/x", "b.c", "b/c/d", "b/c/e", "b/z", "c0/x", "c/y", "é/x", "zarr.json"]
     for key in keys:
         store.put(key, b"v")
@@ -197,7 +197,7 @@ def test_listings(store: Store) -> None:
 
 
 def test_ranges_of_keys(store: Store) -> None:
-    """A range is cut by bytes, which need not be text, out of what begins with any text."""
+    """A range compares bytes, which may be invalid UTF-8; its prefix may end inside a name."""
     keys = ["a", "b-c/x", "b.c", "b/c/d", "b/c/e", "b/z", "c0/x", "c/y", "é/x", "zarr.json"]
     for key in keys:
         store.put(key, b"v")
@@ -229,7 +229,7 @@ def test_open_value_has_version(store: Store) -> None:
 
 
 def test_kvstore_read_has_generation(store: Store) -> None:
-    """It tells states apart, also where the store has no versions; changes may depend on it."""
+    """Generations identify values and serve as preconditions, even in stores without versions."""
     assert store.read_versioned("a").state == "missing"
     assert not store.write_versioned("a", b"v", b"\0no version").generation
     absent = store.read_versioned("a").stamp.generation
@@ -250,7 +250,7 @@ def test_kvstore_read_has_generation(store: Store) -> None:
 
 
 def test_delete_range(store: Store) -> None:
-    """What begins with a text and is in a range goes, and nothing else."""
+    """The store deletes exactly the keys in the range that start with the prefix."""
     keys = ["a", "b-c/x", "b/c/d", "b/c/e", "b/z", "c/y"]
     ranges = [("b", b"b/", b"b/z"), ("b/", b"", b""), ("", b"", b""), ("b/c", b"b/c/e", b"")]
     for start, first, end in ranges:
@@ -265,7 +265,7 @@ def test_delete_range(store: Store) -> None:
 
 
 def test_delete_prefix(store: Store) -> None:
-    """Only what lies below the prefix goes, and all of it."""
+    """The store deletes exactly the keys below the prefix."""
     for key in ["a/b/c", "a/d", "ab", "a.b", "b/a/x"]:
         store.put(key, b"v")
     store.delete_prefix("a/")
@@ -281,7 +281,7 @@ def test_delete_prefix(store: Store) -> None:
 
 @pytest.mark.parametrize("key", [*ESCAPING, "x.__lock", "x.__lock/y"])
 def test_escaping_keys_raise_in_every_call(store: Store, key: str) -> None:
-    """No call takes a key that is none, and nothing changes."""
+    """Every method rejects an invalid key and changes nothing."""
     store.put("k", b"v")
     calls: list[Callable[[], object]] = [
         lambda: store.get(key),
@@ -301,7 +301,7 @@ def test_escaping_keys_raise_in_every_call(store: Store, key: str) -> None:
 
 
 def test_prefix_without_slash_raises(store: Store) -> None:
-    """A prefix that could match half a name is refused."""
+    """A store rejects a prefix that ends inside a name."""
     store.put("ab", b"v")
     for call in (store.list, store.list_dir, store.delete_prefix):
         with pytest.raises(ArgumentError):
@@ -313,14 +313,14 @@ def test_prefix_without_slash_raises(store: Store) -> None:
     "key", ["a\\b", "..\\x", "a b", "...", "-rf", "~", "C:x", "%2e%2e", "x__lock", "日本"]
 )
 def test_unusual_valid_keys_round_trip(store: Store, key: str) -> None:
-    """What only looks special is an ordinary name."""
+    """Keys with unusual characters round-trip."""
     store.put(f"g/{key}/v", b"v")
     assert store.get(f"g/{key}/v") == b"v"
     assert store.list() == [f"g/{key}/v"]
 
 
 def test_reader_sees_whole_values_only(store: Store) -> None:
-    """While values of different size replace each other, every read gets one whole."""
+    """While writers replace a value by values of other sizes, every read returns a whole value."""
     values = [
         bytes([letter]) * size for letter, size in zip(b"abc", (10, 70_000, 300_000), strict=True)
     ]
@@ -339,7 +339,7 @@ def test_reader_sees_whole_values_only(store: Store) -> None:
 
 
 def test_concurrent_threads_lose_no_update(store: Store) -> None:
-    """Each successful replacement is in the result."""
+    """The final value includes each successful replacement."""
 
     def work(_: int) -> None:
         for _ in range(25):
@@ -356,7 +356,7 @@ KEYS = st.lists(st.sampled_from(["a", "b", "c.d", "0"]), min_size=1, max_size=3)
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Any sequence of calls does to the store what it does to a dict."""
+    """A sequence of calls has the same effect on a store and on a dict."""
 
     def __init__(self, store: Store) -> None:
         super().__init__()
@@ -364,7 +364,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.model: dict[str, bytes] = {}
 
     def _clashes(self, key: str) -> bool:
-        # In a folder a name cannot be a value and a folder at once.
+        # In a folder, one name cannot be both a value and a folder.
         return any(k.startswith(key + "/") or key.startswith(k + "/") for k in self.model)
 
     @rule(key=KEYS, value=st.binary(max_size=20))
@@ -404,7 +404,7 @@ class StoreMachine(RuleBasedStateMachine):
         keys, prefixes = self.store.list_dir(prefix)
         assert keys == sorted(prefix + rest for rest in rests if "/" not in rest)
         expected = sorted({prefix + rest.split("/")[0] + "/" for rest in rests if "/" in rest})
-        # A folder may name folders that deleted values left empty.
+        # A folder may list folders that are empty after deletions.
         assert [p for p in prefixes if self.store.list(p)] == expected
 
     @invariant()
@@ -414,7 +414,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_calls_match_model(kind: str, tmp_path: Path) -> None:
-    """Every kind of store does what a dict does."""
+    """Every kind of store behaves like a dict."""
     numbers = itertools.count()
     count = 20 if kind in {"local", "memory", "mapping"} else 6
 
@@ -428,7 +428,7 @@ def test_random_calls_match_model(kind: str, tmp_path: Path) -> None:
 
 
 def test_array_round_trips_in_every_store(store: Store) -> None:
-    """Arrays of both formats, sharded too, come back, and so do changes of their parts."""
+    """Arrays of both formats, with and without shards, round-trip, and so do partial writes."""
     data = np.random.default_rng(0).integers(0, 1000, (60, 50)).astype("i4")
     group = tessarr.create_group(store, path="deep/g", attributes={"a": 1})
     group.create_array("plain", data=data, chunks=(20, 20))
@@ -450,7 +450,7 @@ def test_array_round_trips_in_every_store(store: Store) -> None:
 
 
 def test_open_value_reads_parts(store: Store) -> None:
-    """Parts are what they are of the whole, and none lies outside."""
+    """Each part equals the slice of the whole value; a part outside of it raises an error."""
     value = np.random.default_rng(0).bytes(200_000)
     for size in (0, 10, 200_000):
         store.put("k", value[:size])
@@ -466,12 +466,12 @@ def test_open_value_reads_parts(store: Store) -> None:
 
 
 def test_unpickled_store_has_same_values(store: Store) -> None:
-    """Whether it shares them or copies them."""
+    """The unpickled store shares the values of the original or copies them."""
     store.put("a/k", b"v")
     again = pickle.loads(pickle.dumps(store))
     assert type(again) is (DirectoryStore if isinstance(store, TempStore) else type(store))
     assert (again.list(), again.get("a/k")) == (["a/k"], b"v")
-    assert again.read_only == isinstance(store, ZipStore)  # it has one writer
+    assert again.read_only == isinstance(store, ZipStore)  # a Zip file has one writer
 
 
 def increment(store: Store, count: int) -> None:
@@ -484,7 +484,7 @@ def increment(store: Store, count: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SHARED)
 def test_processes_that_compare_and_set_lose_nothing(kind: str, tmp_path: Path) -> None:
-    """Two processes with a pickle of the store, and this one."""
+    """Three processes update one value: this one and two that unpickle the store."""
     store = KINDS[kind](tmp_path)
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=increment, args=(store, 40)) for _ in range(2)]
@@ -494,7 +494,7 @@ def test_processes_that_compare_and_set_lose_nothing(kind: str, tmp_path: Path) 
     for process in processes:
         process.join(60)
         assert process.exitcode == 0
-    store.get("other")  # a cache remembers what it saw last
+    store.get("other")  # a cache may return its last value
     assert KINDS[kind](tmp_path).get("n") == b"120"
 
 
@@ -502,7 +502,7 @@ def test_processes_that_compare_and_set_lose_nothing(kind: str, tmp_path: Path) 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_forked_child_uses_store(store: Store) -> None:
-    """Reads what the parent wrote, writes, reads and lists that."""
+    """The child reads the parent's value, and writes, reads and lists values."""
     if isinstance(store, ZipStore):
         pytest.skip("a child may not write to the file of its parent: see test_zip.py")
     store.put("a", b"parent" * 100)

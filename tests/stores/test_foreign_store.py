@@ -1,4 +1,4 @@
-"""Stores written in Python."""
+"""Stores that users write in Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tessarr.store import ForeignStore
 
 
 class Rich:
-    """A store with every optional method, which notes what it is asked."""
+    """Store with every optional method, which records its calls."""
 
     def __init__(self) -> None:
         self.items: dict[str, bytes] = {}
@@ -70,7 +70,7 @@ class Rich:
 
 
 def test_optional_methods_are_used() -> None:
-    """Each call of ours becomes the call of theirs that costs least."""
+    """Each call of Tessarr uses the cheapest method of the store."""
     rich = Rich()
     store = ForeignStore(rich)
     store.put("a/k", b"1")
@@ -84,7 +84,7 @@ def test_optional_methods_are_used() -> None:
 
 
 def test_failed_replace_reads_value_again() -> None:
-    """What a rival wrote in between is compared, not overwritten."""
+    """The comparison uses the value that another writer stored in between."""
     rich = Rich()
     rich.items["k"] = b"1"
     rich.rival = 1
@@ -96,7 +96,7 @@ def test_failed_replace_reads_value_again() -> None:
 
 
 def test_exceptions_reach_user_with_note() -> None:
-    """What a store raises reaches the caller as it is, and says at which key."""
+    """The exception of a store propagates unchanged, with a note that names the key."""
 
     class Broken(dict[str, bytes]):
         def __getitem__(self, key: str) -> bytes:
@@ -108,13 +108,13 @@ def test_exceptions_reach_user_with_note() -> None:
 
 
 def test_non_bytes_value_error_names_key() -> None:
-    """A mapping of strings to text is found out at the first read."""
+    """The first read of a mapping of strings to text raises an error."""
     with pytest.raises(TypeError, match=r'gave a str for the key "k"'):
         ForeignStore({"k": "text"}).get("k")
 
 
 def test_invalid_foreign_keys_are_skipped() -> None:
-    """Numbers, escaping and empty keys of a mapping never show."""
+    """Listings skip numbers, empty keys and keys that escape the root."""
     store = ForeignStore({"a/b": b"1", "../x": b"2", "": b"3", 7: b"4", "/abs": b"5"})
     assert store.list() == ["a/b"]
     store.delete_prefix("")
@@ -122,7 +122,7 @@ def test_invalid_foreign_keys_are_skipped() -> None:
 
 
 def test_immutable_mapping_is_read_only() -> None:
-    """A mapping without item assignment is refused before it is tried."""
+    """A mapping without item assignment rejects writes before any attempt."""
     store = ForeignStore(types.MappingProxyType({"k": b"v"}))
     assert store.read_only
     assert store.get("k") == b"v"
@@ -132,13 +132,13 @@ def test_immutable_mapping_is_read_only() -> None:
 
 @pytest.mark.parametrize("thing", [1, object(), [b"x"], types.SimpleNamespace(get=print)])
 def test_non_store_raises_type_error(thing: object) -> None:
-    """The message says what a store needs."""
+    """The message lists the methods that a store needs."""
     with pytest.raises(TypeError, match="is not a store"):
         ForeignStore(thing)
 
 
 def test_mutable_mapping_is_store() -> None:
-    """No method beyond the abstract ones of MutableMapping is needed."""
+    """The abstract methods of `MutableMapping` are enough."""
 
     class Upper(MutableMapping[str, bytes]):
         def __init__(self) -> None:
@@ -167,7 +167,7 @@ def test_mutable_mapping_is_store() -> None:
 
 
 def test_hold_method_is_used() -> None:
-    """The key is held while the work is done, also when that fails."""
+    """The store holds the key during the function call, and releases it after an error."""
     notes: list[str] = []
 
     class Held(Rich):
@@ -190,7 +190,7 @@ def test_hold_method_is_used() -> None:
 
 
 def test_open_head_saves_request() -> None:
-    """A small document is one call; of a large one no more than is allowed is fetched."""
+    """A small document needs one call; the head of a large one stays within the limit."""
 
     class First(Rich):
         def open_head(self, key: str, count: int | None) -> Any:
@@ -213,7 +213,7 @@ def test_open_head_saves_request() -> None:
 
 
 class Versioned(Rich):
-    """Versions are the first byte of each value."""
+    """Store whose generations are the first bytes of the values."""
 
     def open_head(self, key: str, count: int | None) -> Any:
         self.calls.append("open_head")
@@ -236,7 +236,7 @@ class Versioned(Rich):
 
 
 def test_replace_version_is_used() -> None:
-    """What was opened is not sent back to be compared; writing tells the new version."""
+    """The write passes the known generation instead of the value, and returns the new one."""
     versioned = Versioned()
     store = ForeignStore(versioned)
     assert store.replace("k", b"1 one", None)
@@ -257,7 +257,7 @@ def test_replace_version_is_used() -> None:
 
 @pytest.mark.parametrize("before", [b"1 one", None])
 def test_cached_value_is_not_precondition(before: bytes | None) -> None:
-    """Others have changed the value since: whether it is as expected, only the store knows."""
+    """Only the store can compare the expected value, because another writer may have changed it."""
     versioned = Versioned()
     store = LRUStoreCache(ForeignStore(versioned), max_size=None)
     if before is not None:
@@ -272,7 +272,7 @@ def test_cached_value_is_not_precondition(before: bytes | None) -> None:
 
 
 class Uncounted(dict[str, bytes]):
-    """A mapping of which nobody knows how many keys it has, short of listing them."""
+    """Mapping without a length."""
 
     def __len__(self) -> int:
         raise NotImplementedError

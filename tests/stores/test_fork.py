@@ -1,4 +1,4 @@
-"""A forked child can use every store, whatever other threads did at the fork."""
+"""Every store works in a forked child, whatever other threads did at the fork."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = [
 
 
 def in_child(work: Callable[[], bool]) -> bool:
-    """Run ``work`` in a forked child that has a minute: others are at work."""
+    """Run ``work`` in a forked child with a time limit of a minute."""
     child = os.fork()
     if child == 0:
         try:
@@ -45,7 +45,7 @@ def in_child(work: Callable[[], bool]) -> bool:
 
 @pytest.mark.parametrize("kind", ["memory", "foreign", "local", "cache", "sqlite"])
 def test_children_of_a_busy_parent_do_not_hang(kind: str, tmp_path: Path) -> None:
-    """While threads put, list and delete, forked children do the same at once."""
+    """Parent threads put, list and delete while forked children use the same store."""
     kinds: dict[str, Callable[[], Store]] = {
         "memory": MemoryStore,
         "foreign": lambda: ForeignStore({}),
@@ -82,7 +82,7 @@ def test_children_of_a_busy_parent_do_not_hang(kind: str, tmp_path: Path) -> Non
 
 
 def test_key_held_at_fork_is_free_in_child() -> None:
-    """A change that another thread was making does not exist in the child."""
+    """A pending write of another thread does not exist in the child."""
     entered, leave = threading.Event(), threading.Event()
     parent = os.getpid()
 
@@ -111,7 +111,7 @@ def test_key_held_at_fork_is_free_in_child() -> None:
 
 
 def test_lazy_objects_at_fork_are_created_in_child() -> None:
-    """Nobody waits for who was left behind: here, for who was importing the errors of Tessarr."""
+    """A child does not wait for a thread that imported `tessarr.errors` in the parent."""
     subprocess.run([sys.executable, "-c", _BEGUN], check=True, timeout=60)
 
 
@@ -150,7 +150,7 @@ assert status == 0, status
 
 
 def test_dict_is_listed_in_one_step() -> None:
-    """Nothing is imported meanwhile, which would let other threads change it."""
+    """The listing imports nothing, because an import lets other threads change the dict."""
     subprocess.run([sys.executable, "-c", _LISTED], check=True, timeout=60)
 
 
@@ -174,7 +174,7 @@ assert store.list() == ["a", "b"]
 def test_forked_children_keep_request_limits(
     remote_path: tuple[str, Proxy, str], was_used: bool
 ) -> None:
-    """Not more often, as fsspec does by itself; also where several threads ask first."""
+    """Each child keeps its limit on requests, also if several threads send the first one."""
     kind, proxy, path = remote_path
     never = ts.Context({f"{kind}_request_retries": {"max_retries": 0}})
     store = ts.KvStore.open(servers.kvstore_spec(kind, proxy, path), context=never).result()

@@ -1,4 +1,4 @@
-"""Stores on file systems of fsspec: local, memory, and a web server on loopback."""
+"""Stores on fsspec file systems: local, memory, and a web server on loopback."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tessarr.stores import FsspecStore, FSStore, LRUStoreCache, PrefixStore, Zip
 
 
 class Server(Files):
-    """Notes what it is asked."""
+    """Handler that records its requests."""
 
     requests: list[str]
 
@@ -43,7 +43,7 @@ class Server(Files):
 
 @pytest.fixture(params=[True, False], ids=["ranges", "whole"])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
-    """The URL of a server of ``tmp_path``, with ranges and without, and what it was asked."""
+    """Yield the URL of a server of ``tmp_path``, with or without ranges, and its requests."""
     requests: list[str] = []
     handler = type("Handler", (Server,), {"requests": requests, "ranges": request.param})
     with run_server(partial(handler, directory=str(tmp_path))) as port:
@@ -52,7 +52,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, 
 
 @pytest.mark.slow
 def test_hierarchy_on_web_server_is_read(site: tuple[str, list[str]], tmp_path: Path) -> None:
-    """Arrays, sharded and not, and groups are read from a server that only gives files."""
+    """A plain file server provides groups and arrays, with and without shards."""
     url, _ = site
     data = np.random.default_rng(0).random((300, 300))
     group = tessarr.create_group(tmp_path / "g")
@@ -71,7 +71,7 @@ def test_hierarchy_on_web_server_is_read(site: tuple[str, list[str]], tmp_path: 
 
 @pytest.mark.slow
 def test_document_needs_one_request(site: tuple[str, list[str]], tmp_path: Path) -> None:
-    """What is small comes with the request that looks for it."""
+    """The first request for a small document returns all of it."""
     url, requests = site
     tessarr.create_array(tmp_path / "a", data=np.arange(10), chunks=(5,))
     array = tessarr.open_array(f"{url}/a", mode="r", zarr_format=3)
@@ -83,7 +83,7 @@ def test_document_needs_one_request(site: tuple[str, list[str]], tmp_path: Path)
 
 @pytest.mark.slow
 def test_read_of_subchunk_reads_part_of_shard(tmp_path: Path, site: tuple[str, list[str]]) -> None:
-    """By ranges where the server knows them; a cache remembers them."""
+    """The store sends ranged requests if the server supports them; a cache keeps the parts."""
     url, requests = site
     data = np.random.default_rng(0).random((500, 500))
     tessarr.create_array(
@@ -92,7 +92,7 @@ def test_read_of_subchunk_reads_part_of_shard(tmp_path: Path, site: tuple[str, l
     counting = CountingStore(FsspecStore.from_url(f"{url}/a"))
     array = tessarr.open_array(LRUStoreCache(counting, None), mode="r")
     np.testing.assert_array_equal(array[:50, :50], data[:50, :50])
-    # The document in memory, the index, the subchunk.
+    # The document in memory, the shard index and the subchunk.
     assert counting.counts()["read_bytes"] < 30_000
     asked = len(requests)
     np.testing.assert_array_equal(array[:50, :50], data[:50, :50])
@@ -100,7 +100,7 @@ def test_read_of_subchunk_reads_part_of_shard(tmp_path: Path, site: tuple[str, l
 
 
 class Compressing(Files):
-    """Gives the compressed file beside one where it may."""
+    """Handler that returns a gzip-compressed file if the request accepts that encoding."""
 
     def translate_path(self, path: str) -> str:
         return f"{super().translate_path(path)}{'.gz' if self.compresses() else ''}"
@@ -116,7 +116,7 @@ class Compressing(Files):
 
 @pytest.mark.slow
 def test_ranged_reads_request_no_encoding(tmp_path: Path) -> None:
-    """A part of what a server has compressed would be no part of the value."""
+    """A range of the compressed response is no range of the value."""
     value = b"0123456789" * 20_000
     (tmp_path / "a").write_bytes(value)
     (tmp_path / "a.gz").write_bytes(gzip.compress(value))
@@ -133,7 +133,7 @@ def test_ranged_reads_request_no_encoding(tmp_path: Path) -> None:
 def test_names_with_url_characters_round_trip(
     site: tuple[str, list[str]], tmp_path: Path, key: str
 ) -> None:
-    """Keys are names, not URLs: none is read as another one, and none leaves the root."""
+    """Keys are names, not URLs: each key maps to its own file below the root."""
     url, _ = site
     (tmp_path / "secret").write_bytes(b"outside")
     inside = LocalStore(tmp_path / "root")
@@ -146,7 +146,7 @@ def test_names_with_url_characters_round_trip(
 
 
 def test_failing_file_system_is_not_empty_store() -> None:
-    """Errors are told; what is forbidden is absent where that is said."""
+    """Errors propagate; a forbidden file is absent only if an option says so."""
 
     class Forbidding(MemoryFileSystem):  # type: ignore[misc] # untyped
         def cat_file(self, path: str, **_: Any) -> bytes:
@@ -162,7 +162,7 @@ def test_failing_file_system_is_not_empty_store() -> None:
 
 
 def test_local_file_system_uses_local_store(tmp_path: Path) -> None:
-    """With its locks and atomic replacement; nothing of it is lost in between."""
+    """The local store keeps its locks and its atomic replacement."""
     store = FsspecStore(LocalFileSystem(), str(tmp_path / "x"))
     store.put("a/b", b"v")
     assert (tmp_path / "x" / "a" / "b").read_bytes() == b"v"
@@ -171,7 +171,7 @@ def test_local_file_system_uses_local_store(tmp_path: Path) -> None:
 
 
 def test_dir_file_system_is_unwrapped(tmp_path: Path) -> None:
-    """Folders of folders, and file systems made asynchronous for zarr-python 3."""
+    """Nested `DirFileSystem` objects and asynchronous wrappers for zarr-python 3 are unwrapped."""
     from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
 
     inner = MemoryFileSystem()
@@ -184,14 +184,14 @@ def test_dir_file_system_is_unwrapped(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_asynchronous_file_system(site: tuple[str, list[str]], tmp_path: Path) -> None:
-    """One that waits for an event loop is used without."""
+    """The store accepts an asynchronous file system and runs it without the caller's event loop."""
     (tmp_path / "k").write_bytes(b"v")
     fs = fsspec.filesystem("http", asynchronous=True)
     assert FsspecStore(fs, site[0]).get("k") == b"v"
 
 
 def test_fsspec_object_is_returned_as_store(tmp_path: Path) -> None:
-    """A map and a path are stores, and the store of what is opened in them."""
+    """Users pass a map or a path as a store, and get the same object back as `store`."""
     where = f"memory:/{tmp_path}/given"
     for store in (fsspec.get_mapper(where), UPath(where)):
         array = tessarr.create_array(store, data=[1, 2, 3], overwrite=True)
@@ -201,7 +201,7 @@ def test_fsspec_object_is_returned_as_store(tmp_path: Path) -> None:
 
 
 def test_both_constructors_make_equal_stores(tmp_path: Path) -> None:
-    """By URL, path and map: equal where file system and folder are."""
+    """Stores from a URL, a path and a map are equal if file system and folder are equal."""
     where = f"memory:/{tmp_path}/x"
     store = FsspecStore.from_url(where)
     assert (
@@ -222,7 +222,7 @@ def test_both_constructors_make_equal_stores(tmp_path: Path) -> None:
 
 
 def test_fsstore_accepts_arguments_of_zarr_python_2(tmp_path: Path) -> None:
-    """Its arguments mean what they meant, or are refused."""
+    """The arguments have their meaning in zarr-python 2, or raise an error."""
     where = f"memory:/{tmp_path}/fs"
     store = FSStore(where, dimension_separator="/", check=True, create=True)
     array = tessarr.create_array(store, shape=(2, 2), chunks=(1, 1), zarr_format=2, dtype="i4")
@@ -249,7 +249,7 @@ def test_fsstore_accepts_arguments_of_zarr_python_2(tmp_path: Path) -> None:
 
 
 def test_listing_ignores_cache(tmp_path: Path) -> None:
-    """What others add shows, whatever fsspec remembers."""
+    """Listings show keys of other writers, whatever fsspec has cached."""
 
     class Remembering(MemoryFileSystem):  # type: ignore[misc] # untyped
         cachable = False
@@ -281,7 +281,7 @@ def test_listing_ignores_cache(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_forked_child_opens_own_connections(site: tuple[str, list[str]], tmp_path: Path) -> None:
-    """The thread that serves requests is not in a child; the child has another one."""
+    """The child has no request thread of the parent and starts another one."""
     (tmp_path / "k").write_bytes(b"v")
     store = FsspecStore.from_url(site[0])
     assert store.get("k") == b"v"
@@ -298,7 +298,7 @@ def test_forked_child_opens_own_connections(site: tuple[str, list[str]], tmp_pat
 
 @pytest.mark.slow
 def test_a_chained_url(site: tuple[str, list[str]], tmp_path: Path) -> None:
-    """A cache of fsspec's before a server; options by the parts of the chain."""
+    """A chain of an fsspec cache and a server accepts options for each part."""
     tessarr.create_array(tmp_path / "a", data=[1, 2, 3])
     options = {"simplecache": {"cache_storage": str(tmp_path / "cache")}}
     store = FsspecStore.from_url(f"simplecache::{site[0]}/a", options)
@@ -309,7 +309,7 @@ def test_a_chained_url(site: tuple[str, list[str]], tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("site", [pytest.param(True, id="ranges")], indirect=True)
 def test_zip_file_on_web_server_is_read(site: tuple[str, list[str]], tmp_path: Path) -> None:
-    """By its URL alone, as it was shared; also where a folder was packed."""
+    """The URL of the Zip file is enough, also if the file holds one folder."""
     for name, folder in (("plain.zip", ""), ("packed.zip", "packed.zarr")):
         with ZipStore(tmp_path / name, mode="w") as store:
             group = tessarr.create_group(PrefixStore(store, folder))
@@ -321,7 +321,7 @@ def test_zip_file_on_web_server_is_read(site: tuple[str, list[str]], tmp_path: P
 
 
 def test_deletion_removes_documents_before_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A deletion that stops leaves no array whose chunks are gone."""
+    """An interrupted deletion leaves no array without its chunks."""
     fs = MemoryFileSystem(skip_instance_cache=True)
     removed: list[list[str]] = []
     remove = fs.rm
@@ -340,7 +340,7 @@ def test_deletion_removes_documents_before_chunks(monkeypatch: pytest.MonkeyPatc
 
 
 def test_delete_treats_no_key_as_pattern() -> None:
-    """Below a prefix exactly its keys are deleted, whatever characters they have."""
+    """A deletion removes exactly the keys below the prefix, whatever characters they contain."""
     store = FsspecStore(MemoryFileSystem(), "/root[1]/a*")
     other = FsspecStore(MemoryFileSystem(), "/root1/ab")
     for key in ("x/a*", "x/ab", "x/[a]", "x/a", "x/?", "y"):

@@ -1,4 +1,4 @@
-"""Groups do in every store what they do in a folder."""
+"""Groups behave the same in every store."""
 
 from __future__ import annotations
 

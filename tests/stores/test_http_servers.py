@@ -1,4 +1,4 @@
-"""Web servers, which the engine asks itself unless an answer means something else than a file."""
+"""Requests of the engine to web servers, with a fallback to the fsspec file system."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OLD = "Tue, 03 Nov 2026 10:00:00 GMT"
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves files with some headers; notes the requests, and who sent them."""
+    """Handler that adds headers to files and records paths and user agents."""
 
     protocol_version = "HTTP/1.1"
     tells: ClassVar[dict[str, str]] = {}
@@ -59,12 +59,12 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         return None
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def serving(folder: Path, **how: Any) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Serve a folder; give its URL, and what is asked."""
+    """Serve a folder; yield its URL and the recorded requests."""
     asked: list[tuple[str, str]] = []
     handler = type("Handler", (Handler,), {"asked": asked, **how})
     made = partial(handler, directory=str(folder))
@@ -75,7 +75,7 @@ def serving(folder: Path, **how: Any) -> Iterator[tuple[str, list[tuple[str, str
 
 
 def stored(folder: Path, **how: Any) -> None:
-    """Store the values."""
+    """Store the array of test values in a folder."""
     tessarr.create_array(folder, data=VALUES, chunks=(4, 64), **how)
 
 
@@ -87,7 +87,7 @@ def test_engine_sends_http_requests(tmp_path: Path) -> None:
         assert (array[:] == VALUES).all()
         assert len(asked) == 16
         assert {agent.partition("/")[0] for _, agent in asked} == {"tessarr"}
-        assert array.store.get("none") is None  # and the connection goes on
+        assert array.store.get("none") is None  # and the connection stays open
         assert array[5, 6] == VALUES[5, 6]
 
 
@@ -114,7 +114,7 @@ def test_values_are_read_with_any_headers(
 
 
 def test_redirects_are_followed(tmp_path: Path) -> None:
-    """The engine follows nobody, and soon leaves it to who does."""
+    """After redirects, the engine leaves all requests to the file system, which follows them."""
     stored(tmp_path)
     with serving(tmp_path, moved="/there") as (url, asked):
         array = tessarr.open_array(url, mode="r")
@@ -126,7 +126,7 @@ def test_redirects_are_followed(tmp_path: Path) -> None:
 
 
 def test_many_concurrent_reads_complete(tmp_path: Path) -> None:
-    """More than threads that wait for the end of a read: those that ask are others."""
+    """More reads are pending than the pool has threads; other threads send the requests."""
     stored(tmp_path)
     with serving(tmp_path) as (url, asked):
         fs = fsspec.filesystem("http")
@@ -148,7 +148,7 @@ def test_requests_need_few_threads(tmp_path: Path) -> None:
 
     def get(self: Handler) -> None:
         if "/c/" in self.path:
-            here.wait(20)  # until all have come
+            here.wait(20)  # until all requests arrive
             here.wait(20)
         Handler.do_GET(self)
 
@@ -177,7 +177,7 @@ def test_missing_status_403_means_absent(tmp_path: Path) -> None:
 @pytest.mark.parametrize("own", [{}, {"client_kwargs": {"trust_env": False}}])
 @pytest.mark.parametrize("status", [202, 204, 302, 304, 429])
 def test_response_without_file_raises(own: dict[str, Any], status: int) -> None:
-    """Whoever asks: an answer of another status is no value, and its headers are told."""
+    """Another status than success is an error with the response headers, for both clients."""
     from aiohttp import ClientResponseError
 
     passes = status == 429
@@ -208,7 +208,7 @@ def test_response_without_file_raises(own: dict[str, Any], status: int) -> None:
 
 @pytest.mark.parametrize("told", [None, "bytes 0-1/9", "bytes 0-9/9", "bytes 0-4/*"])
 def test_response_without_range_raises(told: str | None) -> None:
-    """A part of which nothing is told would be taken for the whole."""
+    """Without a Content-Range header, a partial response could pass for the whole value."""
 
     class Parts(Handler):
         def do_GET(self) -> None:
@@ -251,7 +251,7 @@ def test_timeout_error_names_url(sock_read: float | None, agent: str) -> None:
 
 
 def test_abandoned_requests_are_cancelled(tmp_path: Path) -> None:
-    """One chunk is refused: that ends the read, and the request for the other chunk."""
+    """The server refuses one chunk; the failed read cancels the request for the other chunk."""
     stored(tmp_path)
     asked, ended = threading.Event(), threading.Event()
 
@@ -261,7 +261,7 @@ def test_abandoned_requests_are_cancelled(tmp_path: Path) -> None:
             self.send_error(403)
         elif "/c/" in self.path:
             asked.set()
-            self.rfile.read(1)  # until the connection is closed
+            self.rfile.read(1)  # until the client closes the connection
             ended.set()
         else:
             Handler.do_GET(self)
@@ -275,7 +275,7 @@ def test_abandoned_requests_are_cancelled(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
 def test_open_connections_are_bounded(tmp_path: Path) -> None:
-    """However many requests there are, where a process may open few files."""
+    """The limit on open files of the process bounds the number of connections."""
     stored(tmp_path)
     with ExitStack() as stack:
         served = [stack.enter_context(serving(tmp_path, delay_s=0.02)) for _ in range(4)]
@@ -301,7 +301,7 @@ for url in {urls!r}:
 
 
 def test_custom_file_system_sends_own_requests(tmp_path: Path) -> None:
-    """Headers alone are none, and those of requests replace those of a session."""
+    """Custom headers keep the engine's client; request headers replace session headers."""
     stored(tmp_path)
     session = {"headers": {"User-Agent": "a", "X": "b"}}
     mine = {"client_kwargs": session, "headers": [("user-agent", "mine")]}
@@ -318,7 +318,10 @@ def test_custom_file_system_sends_own_requests(tmp_path: Path) -> None:
 
 
 def refusing(status: int, **others: int) -> Any:
-    """Return a way to answer with a status what is no file; of a name, with another one."""
+    """Return a handler method that responds with `status` to absent files.
+
+        The keywords `others` map names to other statuses.
+    """
 
     def get(self: Any) -> None:
         file = Path(self.directory + self.path)
@@ -336,7 +339,7 @@ def refusing(status: int, **others: int) -> Any:
 def test_refusal_is_a_store_error_with_the_url_unless_it_means_absent(
     tmp_path: Path, status: int, own: dict[str, Any]
 ) -> None:
-    """Whether the engine asks or the file system does; the option says which status is which."""
+    """The engine and the file system agree; ``missing_status`` lists the statuses for absence."""
     a = tessarr.create_array(tmp_path / "x", shape=(4, 4), chunks=(2, 4), dtype="i2", fill_value=7)
     a[:2] = 1
     with serving(tmp_path, do_GET=refusing(status)) as (url, _):
@@ -357,7 +360,7 @@ def test_refusal_is_a_store_error_with_the_url_unless_it_means_absent(
 
 
 def test_invalid_missing_status_raises() -> None:
-    """A server that fails has not said that something is absent."""
+    """A status of success or of a server failure cannot mean absence."""
     for wrong in ((500,), (200,), ("404",)):
         with pytest.raises(ArgumentError, match="missing_status"):
             FsspecStore.from_url("http://127.0.0.1:1", missing_status=wrong)
@@ -365,7 +368,7 @@ def test_invalid_missing_status_raises() -> None:
 
 @pytest.mark.parametrize("status", [401, 403, 404, 405, 410])
 def test_server_that_cannot_list_says_so(tmp_path: Path, status: int) -> None:
-    """Members of a group are not none; nodes are opened by their paths."""
+    """Listing a group raises an error; users open its nodes by their paths."""
     group = tessarr.create_group(tmp_path / "g")
     group.create_array("a", data=[1, 2, 3])
     group.create_group("b")
@@ -382,7 +385,7 @@ def test_server_that_cannot_list_says_so(tmp_path: Path, status: int) -> None:
 
 
 def test_server_that_answers_everything_with_a_page_cannot_list(tmp_path: Path) -> None:
-    """A page without names of files is no listing of a folder that has a node."""
+    """A page without file names is no listing of a folder that holds a node."""
     tessarr.create_group(tmp_path / "g").create_array("a", data=[1])
 
     def get(self: Any) -> None:
@@ -402,7 +405,7 @@ def test_server_that_answers_everything_with_a_page_cannot_list(tmp_path: Path) 
 
 
 def test_server_that_can_list_lists_folders_that_are_not_there(tmp_path: Path) -> None:
-    """An array without chunks has no folder for them: that is no fault of the server."""
+    """An array without chunks has no chunk folder, which is no server failure."""
     group = tessarr.create_group(tmp_path / "g")
     group.create_array("a", shape=4, chunks=2)
     with file_server(tmp_path) as proxy:

@@ -1,4 +1,4 @@
-"""Stores that are asked with care: how many requests at a time, how often, and again."""
+"""Limits on concurrent requests, rate limits, and retries of stores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tessarr.stores import LimitedStore, Limits, RetryingStore
 
 
 class Tally:
-    """How many requests are under way, and how many there were at most."""
+    """Counter of concurrent requests and of their maximum."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
@@ -38,7 +38,7 @@ class Tally:
 
 
 class Slow(dict[str, bytes]):
-    """A store that takes its time."""
+    """Store with slow requests."""
 
     concurrency = 16
 
@@ -69,7 +69,7 @@ class Slow(dict[str, bytes]):
 
 @pytest.mark.parametrize("most", [1, 3])
 def test_limits_bound_requests(most: int) -> None:
-    """Of all stores together that share the limits."""
+    """The limits apply to all stores that share them."""
     tally, limits = Tally(), Limits(concurrency=most)
     arrays = [
         tessarr.create_array(
@@ -82,7 +82,7 @@ def test_limits_bound_requests(most: int) -> None:
         read = list(threads.map(lambda array: array[...].tolist(), arrays))
     assert read == [list(range(40))] * 2
     assert tally.most == most
-    arrays[0][3:9] = 7  # changes that read first
+    arrays[0][3:9] = 7  # partial writes, which read first
     arrays[0].resize(20)
     assert arrays[0][...].tolist()[:10] == [0, 1, 2, 7, 7, 7, 7, 7, 7, 9]
 
@@ -94,7 +94,7 @@ def test_requests_without_limits_are_concurrent() -> None:
 
 
 def test_writes_respect_concurrency_of_store() -> None:
-    """Though what comes next is encoded while these wait."""
+    """Workers encode the next chunks while uploads wait."""
     slow = Slow()
     array = tessarr.create_array(slow, shape=200, chunks=1, dtype="i4", fill_value=3)
     values = np.arange(200, dtype="i4")
@@ -102,7 +102,7 @@ def test_writes_respect_concurrency_of_store() -> None:
     assert slow.tally.most == slow.concurrency
     assert (array[:] == values).all()
     assert "c/3" not in slow
-    array[:199] = 3  # chunks that go, and one that stays
+    array[:199] = 3  # three kinds of chunks: deleted, deleted and stored
     assert [key for key in slow if key != "zarr.json"] == ["c/199"]
 
 
@@ -152,7 +152,7 @@ def test_rate_limit_spaces_requests() -> None:
     for _ in range(9):
         store.get("a")
     assert time.monotonic() - start >= 8 / 200
-    store.put("b", b"2")  # changes have a rate of their own: none here
+    store.put("b", b"2")  # writes have their own rate, which is unlimited here
     growing = LimitedStore({"a": b"1"}, Limits(reads_per_s=100, doubling_s=1e-3))
     for _ in range(100):
         growing.get("a")
@@ -170,7 +170,7 @@ def test_limits_are_values() -> None:
 
 
 class Failing:
-    """A store in which everything fails so many times, then works."""
+    """Store whose operations fail a number of times and then succeed."""
 
     def __init__(self, make: Callable[[], BaseException], times: int) -> None:
         self.items: dict[str, bytes] = {}
@@ -214,7 +214,7 @@ class _Opened:
 
 
 class StatusError(Exception):
-    """As web clients have it."""
+    """Error with a `status`, as web clients raise it."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -222,7 +222,7 @@ class StatusError(Exception):
 
 
 def retried(failing: Failing, most: int = 9) -> RetryingStore:
-    """Return the store that asks again soon."""
+    """Return the store with retries after short delays."""
     store = ForeignStore(failing)
     return RetryingStore(store, max_retries=most, first_delay_s=1e-4, max_delay_s=1e-3)
 
@@ -272,7 +272,7 @@ def test_final_error_is_raised_at_once(make: Callable[[], BaseException]) -> Non
 
 
 class Lossy(dict[str, bytes]):
-    """What changes a value on a condition, and may lose the answer to that."""
+    """Store with conditional writes that can lose one response."""
 
     lost = ""
 
@@ -298,7 +298,7 @@ class Lossy(dict[str, bytes]):
 
 
 def test_append_after_lost_response_adds_rows_once() -> None:
-    """What would be changed once more is an error; what gives the same again is done."""
+    """A lost append raises an error; a lost idempotent change is repeated."""
     lossy = Lossy()
     store = RetryingStore(ForeignStore(lossy), first_delay_s=1e-4)
     array = tessarr.create_array(store, data=np.arange(4), chunks=2)
@@ -317,7 +317,7 @@ def test_append_after_lost_response_adds_rows_once() -> None:
 
 @pytest.mark.parametrize("data", [b"2", bytes(2 << 20), None], ids=["small", "large", "none"])
 def test_applied_replace_is_no_conflict(data: bytes | None) -> None:
-    """Where an answer was lost, and the value is what it was to be."""
+    """The response is lost, and the stored value is the new one."""
     lossy = Lossy(k=b"1")
     lossy.lost = "k"
     store = RetryingStore(ForeignStore(lossy), first_delay_s=1e-4)
@@ -350,7 +350,7 @@ class Troubled(Lossy):
 
 
 class Overtaken(Lossy):
-    """What loses the answer to a change, after which others change the value that it has made."""
+    """Store that loses a response, after which another writer changes the new value."""
 
     def __init__(self, lost: Exception, others: Callable[[bytes], bytes], key: str = "k") -> None:
         super().__init__(k=b"1")
@@ -370,7 +370,7 @@ LOST = {"broken": ConnectionError(), "told": StoreError("lost", kind="answer_los
 
 @pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
 def test_conflict_after_lost_response_is_ambiguous(lost: Exception) -> None:
-    """What is there now may be made of what he has made."""
+    """The current value may derive from the value of the lost write."""
     changes: list[Callable[[Store], object]] = [
         lambda store: store.replace("k", b"2", b"1"),
         lambda store: committed(store, b"2"),
@@ -384,7 +384,7 @@ def test_conflict_after_lost_response_is_ambiguous(lost: Exception) -> None:
 
 
 def committed(store: Store, data: bytes | None) -> str | int | None:
-    """Return what becomes of a transaction that replaces b"1"."""
+    """Return the result of a transaction that replaces ``b"1"``."""
     staged = StagedStore(store, False)
     assert staged.replace("k", data, b"1")
     return staged.commit(False)
@@ -392,7 +392,7 @@ def committed(store: Store, data: bytes | None) -> str | int | None:
 
 @pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
 def test_only_idempotent_changes_are_repeated(lost: Exception) -> None:
-    """Rows that others have appended to are not appended again; attributes and elements are."""
+    """Appends are not repeated after another append; writes of attributes and elements are."""
     values = Overtaken(lost, lambda value: re.sub(rb"\b6\b", b"8", value), "")
     retrying = RetryingStore(ForeignStore(values), first_delay_s=1e-4)
     array = tessarr.create_array(retrying, data=np.arange(4), chunks=4, compressors=None)
@@ -411,7 +411,7 @@ def test_only_idempotent_changes_are_repeated(lost: Exception) -> None:
 
 @pytest.mark.parametrize("status", [408, 429, 503])
 def test_busy_status_applies_no_change(status: int) -> None:
-    """What is there is what others have made, be it the same; it need not be looked at."""
+    """With a busy status, an equal current value comes from another writer; no read is needed."""
     store = RetryingStore(ForeignStore(Troubled(StatusError(status))), first_delay_s=1e-4)
     assert not store.replace("k", b"2", b"1")
     assert store.get("k") == b"2"
@@ -426,7 +426,7 @@ def test_gateway_status_is_ambiguous(status: int) -> None:
 
 @pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
 def test_busy_status_after_lost_response_is_ambiguous(lost: Exception) -> None:
-    """What was lost before stays lost."""
+    """A busy status does not resolve the earlier lost response."""
     troubled = Troubled(lost, None, StatusError(503))
     store = RetryingStore(ForeignStore(troubled), first_delay_s=1e-4)
     with pytest.raises(StoreError, match="the response to a change was lost"):
@@ -437,7 +437,7 @@ def test_busy_status_after_lost_response_is_ambiguous(lost: Exception) -> None:
 @pytest.mark.parametrize("often", [1, 2])
 @pytest.mark.parametrize("data", [b"2", bytes(2 << 20), None], ids=["small", "large", "none"])
 def test_applied_commit_is_no_conflict(data: bytes | None, often: int) -> None:
-    """Where an answer was lost: that of the store, or of a store that is asked again itself."""
+    """The response of the store is lost, with one or two layers of retries."""
     lossy = Lossy(k=b"1")
     store: Store = ForeignStore(lossy)
     for _ in range(often):
@@ -450,7 +450,7 @@ def test_applied_commit_is_no_conflict(data: bytes | None, often: int) -> None:
 
 
 class Looks(Lossy):
-    """Fails when it is looked at, or asked to change something, as it is told."""
+    """Store whose reads and writes fail in a given order, each after a write of another client."""
 
     def __init__(self, *failures: tuple[str, Exception]) -> None:
         super().__init__(key=b"1")
@@ -472,7 +472,7 @@ class Looks(Lossy):
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_lost_read_is_no_ambiguous_write(order: int) -> None:
-    """Nor has who could not reach a server, or was told that a file is in use."""
+    """A refused connection and a busy file are no lost responses."""
     busy = OSError(errno.EBUSY, "in use")
     failures = [("replace", busy), ("get", ConnectionResetError())][::order]
     store = RetryingStore(ForeignStore(Looks(*failures)), first_delay_s=1e-4)
@@ -497,7 +497,7 @@ def test_unreachable_server_applied_no_change() -> None:
 
 @pytest.mark.parametrize("times", [2, 3])
 def test_interrupt_after_lost_response_is_raised(times: int) -> None:
-    """Also where it is tried whether others may have changed what was made."""
+    """The interrupt propagates, also from the read that looks for other writers."""
     lossy = Looks(("replace", ConnectionResetError()))
     store = RetryingStore(ForeignStore(lossy), first_delay_s=1e-4)
     called = 0

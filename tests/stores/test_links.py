@@ -1,4 +1,4 @@
-"""Symbolic links in a folder store: only the link is removed, and a walk ends."""
+"""Symbolic links in a folder store: deletions remove the link only, and walks terminate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Linked: TypeAlias = tuple[Path, Path, ZarrFormat]
 
 @pytest.fixture(params=[2, 3])
 def linked(request: pytest.FixtureRequest, tmp_path: Path) -> Linked:
-    """Return a store with a link "link" to an array outside, that array, and the format."""
+    """Return a store with a link "link" to an outside array, the array's folder, and the format."""
     form: ZarrFormat = request.param
     outside, root = tmp_path / "outside", tmp_path / "root"
     tessarr.create_array(outside, data=np.arange(6), chunks=2, zarr_format=form)
@@ -32,7 +32,7 @@ def linked(request: pytest.FixtureRequest, tmp_path: Path) -> Linked:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return every file below a folder."""
+    """Return the contents of every file below a folder."""
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
@@ -105,7 +105,7 @@ def delete_below_prefix(root: Path, form: ZarrFormat) -> None:
 def test_delete_of_link_leaves_linked_array_unchanged(
     linked: Linked, change: Callable[[Path, ZarrFormat], None]
 ) -> None:
-    """Whatever deletes or replaces a linked node removes the link, and nothing it leads to."""
+    """A deletion or replacement of a linked node removes the link and leaves the target."""
     root, outside, form = linked
     before = contents(outside)
     change(root, form)
@@ -117,7 +117,7 @@ def test_delete_of_link_leaves_linked_array_unchanged(
 def test_delete_of_linked_folder_in_transaction_leaves_folder_unchanged(
     tmp_path: Path, atomic: bool
 ) -> None:
-    """A commit removes the link, also where one key is all that lies below the link."""
+    """A commit removes the link, also if only one key is below it."""
     outside, root = tmp_path / "outside", tmp_path / "root"
     tessarr.create_array(outside, shape=3, dtype="i1")
     tessarr.create_group(root)
@@ -157,7 +157,7 @@ def test_remove_link_of_read_only_store_raises(tmp_path: Path) -> None:
 
 
 def test_remove_link_of_other_stores_changes_nothing(tmp_path: Path) -> None:
-    """A folder that is no link stays, and stores without links have none."""
+    """A folder that is no link stays, and stores without links change nothing."""
     local = stores.LocalStore(tmp_path)
     local["a/b"] = b"1"
     for store in (local, stores.MemoryStore({"a/b": b"1"}), stores.ForeignStore({"a/b": b"1"})):
@@ -168,7 +168,7 @@ def test_remove_link_of_other_stores_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture
 def cyclic(tmp_path: Path) -> Path:
-    """Return a store with links to itself, to folders above, and twice to one array."""
+    """Return a store with links to itself, to parent folders, and twice to one array."""
     root = tmp_path / "root"
     group = tessarr.create_group(root)
     group["a/b/x"] = np.arange(4)
@@ -182,7 +182,7 @@ def cyclic(tmp_path: Path) -> Path:
 
 
 def test_walk_of_cyclic_folder_visits_each_folder_once(cyclic: Path) -> None:
-    """Members, trees and listings end, and name both links to one array."""
+    """Members, trees and listings are finite, and include both links to the array."""
     group = tessarr.open_group(cyclic)
     expected = ["a", "a/b", "a/b/x", "one", "two"]
     assert [path for path, _ in group.members(max_depth=None)] == expected
@@ -194,7 +194,7 @@ def test_walk_of_cyclic_folder_visits_each_folder_once(cyclic: Path) -> None:
 
 
 def test_copy_verify_and_consolidate_of_cyclic_folder_end(cyclic: Path, tmp_path: Path) -> None:
-    """A copy holds each node once and what links lead to; nothing is found to be wrong."""
+    """A copy holds each node once, with linked nodes; `verify` reports no problem."""
     from tessarr.cli import main
 
     tessarr.consolidate_metadata(cyclic)
@@ -209,7 +209,7 @@ def test_copy_verify_and_consolidate_of_cyclic_folder_end(cyclic: Path, tmp_path
 def test_rm_of_linked_store_removes_link_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command removes a link that is a whole store as it removes one in a group."""
+    """The command removes a link that is a whole store, like a link in a group."""
     from tessarr.cli import main
 
     tessarr.create_array(tmp_path / "outside", data=np.arange(3))
@@ -225,7 +225,7 @@ def test_rm_of_linked_store_removes_link_alone(
 
 @pytest.fixture(params=["nowhere", "link", "../nowhere/x"])
 def dangling(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Return a store with a link "link" that leads nowhere, or to itself."""
+    """Return a store with a link "link" whose target is absent or the link itself."""
     tessarr.create_group(tmp_path / "root")
     (tmp_path / "root" / "link").symlink_to(request.param)
     return tmp_path / "root"
@@ -253,7 +253,7 @@ def assign_over(root: Path) -> None:
 def test_overwrite_of_dangling_link_replaces_link(
     dangling: Path, change: Callable[[Path], None]
 ) -> None:
-    """The node is stored in the folder of the store, not where the link leads."""
+    """The node is stored in the store's folder, not at the target of the link."""
     change(dangling)
     assert not (dangling / "link").is_symlink()
     assert list(tessarr.open_group(dangling)) == ["link"]
@@ -261,7 +261,7 @@ def test_overwrite_of_dangling_link_replaces_link(
 
 
 def test_delete_of_dangling_link_removes_link(dangling: Path) -> None:
-    """The link is gone, also from consolidated metadata; then there is nothing to delete."""
+    """The deletion also updates consolidated metadata; a second deletion raises an error."""
     group = tessarr.open_group(dangling)
     del group["link"]
     assert not (dangling / "link").is_symlink()
@@ -270,7 +270,7 @@ def test_delete_of_dangling_link_removes_link(dangling: Path) -> None:
 
 
 def test_delete_of_link_to_folder_without_node_raises(tmp_path: Path) -> None:
-    """A link that leads to a folder or a file is no member, and stays."""
+    """A link to a file, or to a folder without a node, is no member and stays."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_bytes(b"1")
     group = tessarr.create_group(tmp_path / "root")
@@ -282,7 +282,7 @@ def test_delete_of_link_to_folder_without_node_raises(tmp_path: Path) -> None:
 
 
 def test_delete_of_dangling_link_updates_consolidated_metadata(linked: Linked) -> None:
-    """The copy of a member whose link leads nowhere now goes with the link."""
+    """The deletion removes the link and the consolidated copy of its former target."""
     root, outside, _ = linked
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tessarr.errors.TessarrWarning)
@@ -296,7 +296,7 @@ def test_delete_of_dangling_link_updates_consolidated_metadata(linked: Linked) -
 def test_rm_of_dangling_link_removes_link(
     dangling: Path, whole: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With -f the command removes what leads nowhere; a dry run removes nothing."""
+    """With -f the command removes a dangling link; a dry run removes nothing."""
     from tessarr.cli import main
 
     place = [str(dangling / "link")] if whole else [str(dangling), "--node", "link"]
@@ -308,7 +308,7 @@ def test_rm_of_dangling_link_removes_link(
 
 
 def test_create_at_dangling_link_raises(dangling: Path) -> None:
-    """The error names the link, and nothing is stored where the link leads."""
+    """The error names the link, and the target stays absent."""
     group = tessarr.open_group(dangling)
     link = re.escape(str(dangling / "link"))
     for create in (
@@ -324,7 +324,7 @@ def test_create_at_dangling_link_raises(dangling: Path) -> None:
 
 @pytest.mark.parametrize("rename", [False, True])
 def test_convert_of_array_under_two_links_converts_it_once(tmp_path: Path, rename: bool) -> None:
-    """Both links lead to the array in the new format, with the same elements; and back."""
+    """Both links lead to the array in the new format, with equal elements, and back."""
     outside, root = tmp_path / "outside", tmp_path / "root"
     data = np.arange(12).reshape(3, 4)
     tessarr.create_group(root, zarr_format=3)

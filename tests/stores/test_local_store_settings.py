@@ -1,4 +1,4 @@
-"""How folders are locked and read, where a user says so."""
+"""Settings of folder stores: locking, reading and durability."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_lock_file_excludes_other_writers(tmp_path: Path) -> None:
-    """Only its maker; what a killed one left is removed by hand, or by who locks otherwise."""
+    """Only the user, or a writer with other locks, removes the lock file of a killed process."""
     store = LocalStore(tmp_path, locking="lockfile", lock_timeout_s=0.02)
     store.put("k", b"1")
     assert names(tmp_path) == ["k"]
@@ -81,7 +81,7 @@ def test_processes_with_lock_files_lose_no_update(tmp_path: Path, others: str) -
 
 @pytest.mark.parametrize("locking", ["none", "non_atomic"])
 def test_without_locks(tmp_path: Path, locking: str) -> None:
-    """Nobody waits for a lock file; threads of the process still lose nothing."""
+    """Writers ignore lock files; threads of one process still lose no update."""
     store = LocalStore(tmp_path, locking=locking)
     (tmp_path / "n.__lock").write_bytes(b"half")
 
@@ -91,7 +91,7 @@ def test_without_locks(tmp_path: Path, locking: str) -> None:
             while not store.replace("n", b"%d" % (int(old or b"0") + 1), old):
                 old = store.get("n")
 
-    if locking == "none":  # else a reader may see nothing of a value that is written
+    if locking == "none":  # with "non_atomic", a reader may see an empty value during a write
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(count, range(4)))
         assert store.get("n") == b"200"
@@ -102,7 +102,7 @@ def test_without_locks(tmp_path: Path, locking: str) -> None:
 
 
 def test_non_atomic_writes_keep_inode(tmp_path: Path) -> None:
-    """The same file gets other bytes; a shard keeps the chunks that are not written."""
+    """A write keeps the file and changes its bytes; a shard keeps its unwritten subchunks."""
     store = LocalStore(tmp_path, locking="non_atomic", durable=True)
     store.put("k", b"long value")
     number = (tmp_path / "k").stat().st_ino
@@ -123,7 +123,7 @@ def test_non_atomic_writes_keep_inode(tmp_path: Path) -> None:
 
 
 def test_memmap_read_returns_mapped_memory(tmp_path: Path) -> None:
-    """The file is mapped, not read; what was opened stays after it is replaced."""
+    """The value is a memory map, which stays valid after a replacement."""
     store = LocalStore(tmp_path, reading="memmap")
     store.put("k", b"old value")
     value = store.open_value("k")
@@ -137,7 +137,7 @@ def test_memmap_read_returns_mapped_memory(tmp_path: Path) -> None:
 
 
 def test_direct_read_uses_whole_blocks(tmp_path: Path) -> None:
-    """Any range of a file is read, be it aligned or not, to its end."""
+    """Reads of any range return its bytes, aligned or not, up to the end of the file."""
     data = np.random.default_rng(0).bytes(3 * 4096 + 17)
     store = LocalStore(tmp_path, reading="direct")
     store.put("k", data)
@@ -157,7 +157,7 @@ def test_direct_read_uses_whole_blocks(tmp_path: Path) -> None:
     try:
         os.close(os.open(tmp_path / "k", os.O_RDONLY | flag))
     except OSError:
-        flag = 0  # this file system cannot
+        flag = 0  # this file system has no direct reads
     if flag and Path("/proc/self/fd").exists():
         assert _flags_of(tmp_path / "k") & flag
 
@@ -171,7 +171,7 @@ def _flags_of(path: Path) -> int:
 
 
 def test_settings_survive_pickling_and_copies(tmp_path: Path) -> None:
-    """They are part of what a store is; others are refused."""
+    """Settings are part of the store; unknown values raise an error."""
     store = LocalStore(tmp_path, locking="none", reading="direct", lock_timeout_s=float("inf"))
     assert repr(store) == (
         f"LocalStore('{tmp_path}', reading='direct', locking='none', lock_timeout_s=inf)"

@@ -1,4 +1,4 @@
-"""Writers of one key in several processes: nothing is lost, nothing is torn."""
+"""Concurrent writers of one key: no lost updates and no torn values."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ for number in itertools.count():
 @pytest.mark.slow
 @pytest.mark.parametrize(("processes", "count"), [(2, 500), (5, 100)])
 def test_processes_lose_no_update(tmp_path: Path, processes: int, count: int) -> None:
-    """Processes that increment one number together miss no increment."""
+    """Processes that increment one number lose no increment."""
     run_programs([start_program(INCREMENT, tmp_path, count) for _ in range(processes)])
     assert LocalStore(tmp_path).get("n") == b"%d" % (processes * count)
     assert os.listdir(tmp_path) == ["n"]
@@ -70,7 +70,7 @@ def test_processes_lose_no_update(tmp_path: Path, processes: int, count: int) ->
 
 @pytest.mark.slow
 def test_update_with_tensorstore_loses_nothing(tmp_path: Path) -> None:
-    """TensorStore and Tessarr increment one number together, by the same locks."""
+    """TensorStore and Tessarr increment one number with the same locks."""
     pytest.importorskip("tensorstore", reason="needs TensorStore, whose lock protocol is tested")
     run_programs(
         [start_program(code, tmp_path, 150) for code in (INCREMENT, TENSORSTORE_INCREMENT)]
@@ -81,7 +81,7 @@ def test_update_with_tensorstore_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_killed_writer_leaves_whole_values_and_no_lock(tmp_path: Path) -> None:
-    """After SIGKILL at random moments the value is one that was put, whole, or absent."""
+    """After SIGKILL at random moments, the value is absent or one of the written values."""
     moments = random.Random(11)
     store = LocalStore(tmp_path)
     for _ in range(8):
@@ -90,7 +90,7 @@ def test_killed_writer_leaves_whole_values_and_no_lock(tmp_path: Path) -> None:
         writer.send_signal(signal.SIGKILL)
         writer.communicate()
         value = store.get("k")
-        if value not in {None, b"next"}:  # what was before, if it was killed at once
+        if value not in {None, b"next"}:  # the value before, if the kill came first
             assert len(value) in {50_000, 90_000, 130_000}
             assert value == value[:1] * len(value)
         assert store.list() in ([], ["k"])
@@ -110,7 +110,7 @@ with open(sys.argv[1], "wb") as file:
 
 @contextmanager
 def held_by_another_process(lock_file: Path) -> Iterator[None]:
-    """Hold a POSIX lock on the file, which excludes the locks of TensorStore and ours."""
+    """Hold a POSIX lock on the file, which excludes the locks of TensorStore and Tessarr."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(lock_file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
@@ -122,7 +122,7 @@ def held_by_another_process(lock_file: Path) -> Iterator[None]:
 
 @pytest.mark.slow
 def test_writer_waits_for_lock_and_reader_does_not(tmp_path: Path) -> None:
-    """Who finds the lock file held waits; the old value can be read meanwhile."""
+    """A writer waits for the lock; a reader gets the old value at once."""
     store = LocalStore(tmp_path)
     store.put("k", b"old")
     writer = threading.Thread(target=store.put, args=("k", b"new"))
@@ -143,7 +143,7 @@ def interrupt_soon() -> threading.Timer:
 
 @pytest.mark.slow
 def test_waiting_for_a_lock_can_be_interrupted(tmp_path: Path) -> None:
-    """Ctrl-C ends the wait at once, and nothing is changed."""
+    """Ctrl-C ends the wait, and the value stays unchanged."""
     store = LocalStore(tmp_path)
     store.put("k", b"old")
     with held_by_another_process(tmp_path / "k.__lock"):
@@ -157,7 +157,7 @@ def test_waiting_for_a_lock_can_be_interrupted(tmp_path: Path) -> None:
 
 
 def test_waiting_for_a_key_can_be_interrupted() -> None:
-    """Ctrl-C also ends the wait for another thread that changes the key."""
+    """Ctrl-C also ends the wait for another thread that holds the key."""
     entered, leave = threading.Event(), threading.Event()
 
     class Slow(dict[str, bytes]):
@@ -180,7 +180,7 @@ def test_waiting_for_a_key_can_be_interrupted() -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> None:
-    """The error names the path and carries the system's number."""
+    """The error names the path and has the errno of the system."""
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StoreError, match="file") as caught:
         LocalStore(tmp_path / "file").put("k", b"v")
@@ -191,7 +191,7 @@ def test_a_folder_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> Non
 
 
 def test_stale_lock_files_are_not_listed(tmp_path: Path) -> None:
-    """What a killed writer left is neither listed nor kept by delete_prefix."""
+    """Listings omit the lock files of killed writers, and delete_prefix removes them."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "k.__lock").write_bytes(b"half")
     store = LocalStore(tmp_path)

@@ -1,4 +1,4 @@
-"""Every store is a mapping of keys to bytes, with folders."""
+"""The mapping interface of stores, and its folder methods."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 @pytest.fixture
 def mapping(store: Store) -> StoreMapping:
-    """Each store."""
+    """Return each store."""
     assert isinstance(store, StoreMapping)
     return store
 
 
 def test_store_is_mutable_mapping(mapping: StoreMapping) -> None:
-    """All that a dict can do with keys and bytes."""
+    """A store has all methods of a dict for keys and bytes."""
     assert isinstance(mapping, MutableMapping)
     assert bool(mapping)
     assert len(mapping) == 0
@@ -44,7 +44,7 @@ def test_store_is_mutable_mapping(mapping: StoreMapping) -> None:
 
 
 def test_absent_keys_raise(mapping: StoreMapping) -> None:
-    """A missing key is a `KeyError`; what is no key is refused, or not in it."""
+    """An absent key raises `KeyError`; an invalid key raises an error, or is not in the store."""
     for action in (lambda: mapping["a"], lambda: mapping.__delitem__("a")):
         with pytest.raises(NotFoundError, match="there is no key 'a' in ") as caught:
             action()
@@ -59,7 +59,7 @@ def test_absent_keys_raise(mapping: StoreMapping) -> None:
 
 
 def test_folders(mapping: StoreMapping) -> None:
-    """Names below a path, sizes, removal, renaming."""
+    """Names below a path, sizes, deletion and renaming."""
     mapping.update({"a/b/c": b"123", "a/d": b"4", "ab": b"56"})
     assert mapping.listdir() == ["a", "ab"]
     assert mapping.listdir("a") == mapping.listdir("/a/") == ["b", "d"]
@@ -79,14 +79,14 @@ def test_folders(mapping: StoreMapping) -> None:
 
 
 def test_with_block_keeps_store_usable(mapping: StoreMapping) -> None:
-    """A store that holds nothing open goes on to work."""
+    """A store without open resources stays usable after a ``with`` block."""
     with mapping as entered:
         assert entered is mapping
         entered["a"] = b"1"
 
 
 def test_read_only_mapping_raises(tmp_path: Any) -> None:
-    """Every change, and in a way that users of files know."""
+    """Every change raises an error that is also a `PermissionError`."""
     LocalStore(tmp_path)["a/b"] = b"1"
     store = LocalStore(tmp_path, read_only=True)
     changes: list[Any] = [

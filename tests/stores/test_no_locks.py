@@ -1,4 +1,4 @@
-"""File systems without locks: writers exclude each other by lock files."""
+"""Lock files on file systems without locks."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ int fcntl64(int descriptor, int command, ...) {
 
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compile a library that makes the system refuse locks."""
+    """Compile a library that makes every system lock fail."""
     compiler = shutil.which("cc")
     if compiler is None or sys.platform != "linux":
         pytest.skip("needs a C compiler, and a system whose loader takes LD_PRELOAD")
@@ -76,7 +76,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def started(shim: Path, number: str, program: str, *arguments: str) -> subprocess.Popen[str]:
-    """Start a program for which locks fail with an error."""
+    """Start a program whose lock calls fail with the errno `number`."""
     environment = {**os.environ, "LD_PRELOAD": str(shim), "NO_LOCKS": number}
     command = [sys.executable, "-c", program, *arguments]
     return subprocess.Popen(
@@ -85,7 +85,7 @@ def started(shim: Path, number: str, program: str, *arguments: str) -> subproces
 
 
 def finished(process: subprocess.Popen[str]) -> str:
-    """Return what a program printed."""
+    """Return the output of a program."""
     out, error = process.communicate(timeout=120)
     assert process.returncode == 0, error
     return out
@@ -122,7 +122,7 @@ print(told[0].filename, group["a"][:].tolist())
 def test_write_without_locks_warns_once_and_leaves_no_lock_file(
     shim: Path, tmp_path: Path, number: str
 ) -> None:
-    """Everything can be stored, and nothing stays behind."""
+    """All writes succeed, and no lock file remains."""
     out = finished(started(shim, number, WRITING, str(tmp_path / "a")))
     assert out == "<string> [0, 1, 2]\n"
     assert left(tmp_path) == []
@@ -179,7 +179,7 @@ else:
 
 
 def test_lock_file_of_killed_process_is_taken_over(shim: Path, tmp_path: Path) -> None:
-    """A process that holds a key keeps others out until it is killed."""
+    """A process excludes others from a key until a signal kills it."""
     holder = started(shim, "37", HOLDING, str(tmp_path), "60")
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
@@ -198,7 +198,7 @@ def test_lock_file_of_killed_process_is_taken_over(shim: Path, tmp_path: Path) -
 def test_writer_with_locks_takes_over_lock_file_of_killed_process(
     shim: Path, tmp_path: Path
 ) -> None:
-    """What a program without locks left, stops no program with locks."""
+    """The lock file of a process without locks does not block a process with locks."""
     holder = started(shim, "37", HOLDING, str(tmp_path), "60")
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
@@ -218,7 +218,7 @@ tessarr.stores.LocalStore(sys.argv[1]).rmdir("a")
 def test_delete_without_locks_removes_lock_files_of_killed_processes(
     shim: Path, tmp_path: Path
 ) -> None:
-    """A folder with left-over lock files can be deleted."""
+    """A folder with stale lock files can be deleted."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "key").write_bytes(b"1")
     holder = started(shim, "37", HOLDING, str(tmp_path / "a"), "60")
@@ -256,12 +256,12 @@ for name in sys.argv[2:]:
 def test_sqlite_without_locks_fails_at_once_and_leaves_no_file(
     shim: Path, tmp_path: Path, number: str
 ) -> None:
-    """SQLite itself calls the database busy, or says that reading has failed."""
+    """SQLite itself reports a busy database or a failed read."""
     begin = time.monotonic()
     path = tmp_path / "new" / "data.sqlite"
     out = finished(started(shim, number, SQLITE, str(path), "create", "put", "hold"))
     assert out == f"create {number} False\nput {number} False\nhold {number} False\n"
-    assert time.monotonic() - begin < 30  # a busy database is waited for, for 60 s
+    assert time.monotonic() - begin < 30  # the timeout for a busy database is 60 s
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
 
 
@@ -269,7 +269,7 @@ def test_sqlite_without_locks_fails_at_once_and_leaves_no_file(
 def test_sqlite_database_without_locks_fails_at_once_and_stays_as_it_was(
     shim: Path, tmp_path: Path, number: str
 ) -> None:
-    """A database that was written where there are locks can neither be read nor changed."""
+    """Without locks, a database that exists can be neither read nor changed."""
     import tessarr
 
     path = tmp_path / "data.sqlite"
