@@ -246,7 +246,7 @@ def test_replace_version_is_used() -> None:
     versioned.calls.clear()
     written = store.write_versioned("k", b"2 two", known).generation
     assert written not in {b"", known}
-    assert versioned.calls == ["replace_version"]  # by what is known: nothing is opened
+    assert versioned.calls == ["replace_version"]  # the store opens nothing
     assert not store.write_versioned("k", b"3", known).generation
     assert not store.write_versioned(
         "k", b"3", store.read_versioned("absent").stamp.generation

@@ -320,7 +320,7 @@ def test_custom_file_system_sends_own_requests(tmp_path: Path) -> None:
 def refusing(status: int, **others: int) -> Any:
     """Return a handler method that responds with `status` to absent files.
 
-        The keywords `others` map names to other statuses.
+    The keywords `others` map names to other statuses.
     """
 
     def get(self: Any) -> None:

@@ -329,7 +329,7 @@ def test_applied_replace_is_no_conflict(data: bytes | None) -> None:
 
 
 class Troubled(Lossy):
-    """What fails as it is told: in reads, and in changes, with which others are faster."""
+    """Store that raises the errors `change` and `reads`; a failed write changes the value."""
 
     def __init__(self, change: Exception, *reads: Exception | None) -> None:
         super().__init__(k=b"1")

@@ -1,4 +1,4 @@
-"""Permissions of replaced files stay, and folders that may not be read hide no others."""
+"""Permissions of replaced files and of unreadable folders."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def mode_of(path: Path) -> int:
 def test_replaced_file_keeps_its_permissions(
     tmp_path: Path, zarr_format: ZarrFormat, mode: int
 ) -> None:
-    """Documents and chunks, whole and in part, are replaced by files of the same mode."""
+    """Full and partial writes keep the mode of documents and chunks."""
     array = tessarr.create_array(
         tmp_path, data=np.arange(6), chunks=3, zarr_format=zarr_format, attributes={"a": 1}
     )
@@ -46,7 +46,7 @@ def test_replaced_file_keeps_its_permissions(
 
 
 def test_new_file_has_permissions_of_the_process(tmp_path: Path) -> None:
-    """A file that replaces none is as readable as the process wants it."""
+    """A new file has the default mode of the process."""
     store = stores.LocalStore(tmp_path)
     before = os.umask(0o027)
     try:
@@ -58,7 +58,7 @@ def test_new_file_has_permissions_of_the_process(tmp_path: Path) -> None:
 
 
 def test_replaced_file_keeps_permissions_with_each_way_to_lock(tmp_path: Path) -> None:
-    """How writers exclude each other does not matter."""
+    """The setting ``locking`` does not affect the mode."""
     for locking in ("os", "lockfile", "none", "non_atomic"):
         store = stores.LocalStore(tmp_path, locking=locking)
         store[locking] = b"1"
@@ -101,7 +101,7 @@ def test_replaced_array_keeps_its_permissions(
     folder: int,
     file: int,
 ) -> None:
-    """Folders and files of the new node have those of the old folder and its document."""
+    """Folders and files of the new node have the modes of the old folder and its document."""
     group = tessarr.create_group(tmp_path, zarr_format=zarr_format)
     group.create_array("a", data=np.arange(6), chunks=3)
     set_modes(tmp_path / "a", folder, file)
@@ -119,7 +119,7 @@ def test_replaced_store_keeps_its_permissions(tmp_path: Path) -> None:
 
 
 def test_replacement_of_private_array_is_private_while_it_is_built(tmp_path: Path) -> None:
-    """The folder in which the new array is built keeps others out."""
+    """Other users cannot enter the folder in which the new array is built."""
     group = tessarr.create_group(tmp_path)
     group.create_array("a", data=np.arange(6), chunks=3)
     set_modes(tmp_path / "a", 0o755, 0o600)
@@ -151,7 +151,7 @@ def modes_below(root: Path) -> tuple[set[int], set[int]]:
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """Have no rights beyond those of files; the superuser may read everything."""
+    """Drop the rights of the superuser, who may read every file."""
     if os.geteuid() != 0:
         yield
         return
@@ -163,7 +163,7 @@ def unprivileged() -> Iterator[None]:
 
 
 def is_open_to_all(folder: Path) -> bool:
-    """Tell whether every user may look up names in a folder, and in those above it."""
+    """Return whether every user may look up names in a folder and in its parents."""
     return all(one.stat().st_mode & stat.S_IXOTH for one in (folder, *folder.parents))
 
 
@@ -187,12 +187,12 @@ def hierarchy() -> Iterator[Path]:
 def test_folder_that_may_not_be_read_hides_no_other_member(
     hierarchy: Path, zarr_format: ZarrFormat
 ) -> None:
-    """The member is `Unreadable`; listings, trees and consolidated metadata have the others."""
+    """The member is `Unreadable`; listings, trees and consolidated metadata hold the others."""
     group = tessarr.create_group(hierarchy, zarr_format=zarr_format)
     for name in ("a", "g/deep", "shut", "z"):
         group[name] = np.arange(3)
     group.create_group("hidden")["x"] = np.arange(3)
-    str(group.tree()), group.members(None)  # what is imported late is imported now
+    str(group.tree()), group.members(None)  # finish late imports now
     (hierarchy / "shut").chmod(0o000)
     (hierarchy / "hidden").chmod(0o111)
     with unprivileged():
@@ -214,7 +214,7 @@ def test_folder_that_may_not_be_read_hides_no_other_member(
 
 
 def test_consolidated_metadata_leave_out_folder_that_may_not_be_read(hierarchy: Path) -> None:
-    """A warning names the node that has no copy."""
+    """A warning names the node without a copy."""
     group = tessarr.create_group(hierarchy)
     for name in ("a", "shut", "z"):
         group[name] = np.arange(3)
@@ -230,7 +230,7 @@ def test_consolidated_metadata_leave_out_folder_that_may_not_be_read(hierarchy: 
 
 
 def test_group_that_may_not_be_listed_is_access_error(hierarchy: Path) -> None:
-    """The members of the group itself cannot be told."""
+    """Without list permission, a group cannot list its members."""
     tessarr.create_group(hierarchy)["a"] = np.arange(3)
     hierarchy.chmod(0o311)
     with unprivileged():

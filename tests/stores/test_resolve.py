@@ -1,4 +1,4 @@
-"""What users give as a store."""
+"""Resolution of store arguments: paths, URLs, mappings and objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tessarr.stores import FsspecStore, SQLiteStore, ZipStore
 
 
 def test_paths(tmp_path: Path) -> None:
-    """A str and a path are a folder; a relative one is meant from here and now."""
+    """A str or a path is a folder; a relative path starts at the current folder."""
     assert open_store(tmp_path) == open_store(str(tmp_path)) == (LocalStore(tmp_path), "")
     assert open_store("some/where")[0] == LocalStore(Path.cwd() / "some/where")
     assert open_store("odd:name#1?")[0] == LocalStore(Path.cwd() / "odd:name#1?")
@@ -32,7 +32,7 @@ def test_open_store_creates_nothing(tmp_path: Path) -> None:
 
 
 def test_mode_r_makes_the_store_read_only(tmp_path: Path) -> None:
-    """Only stores that are made here follow the mode."""
+    """The mode applies only to stores that the call creates."""
     assert open_store(tmp_path, "r")[0].read_only
     assert open_store(tmp_path.as_uri(), "r")[0].read_only
     assert not open_store(tmp_path, "r+")[0].read_only
@@ -58,7 +58,7 @@ def test_file_urls(url: str, path: str) -> None:
 
 
 def test_memory_urls() -> None:
-    """A name is one store in the process, and what follows is a path in it."""
+    """A name identifies one store in the process; the rest of the URL is a path in it."""
     store, path = open_store("memory://test_url")
     store.put("k", b"v")
     again, inside = open_store("memory://test_url/a/b%20c/")
@@ -79,14 +79,14 @@ def test_memory_urls() -> None:
     ],
 )
 def test_malformed_urls(url: str) -> None:
-    """What cannot be meant is refused."""
+    """A malformed URL raises an error."""
     with pytest.raises(ArgumentError):
         open_store(url)
 
 
 @pytest.mark.parametrize("url", ["BLA://host/a", "foo+bar://x", "zip://a::foo+bar://x"])
 def test_unknown_schemes_are_named(url: str) -> None:
-    """A scheme that nobody knows is no folder of that name."""
+    """An unknown scheme raises an error and is no folder name."""
     with pytest.raises(UnsupportedError) as caught:
         open_store(url)
     assert (
@@ -109,8 +109,8 @@ def test_unknown_schemes_are_named(url: str) -> None:
 def test_missing_packages_are_named(
     url: str, module: str, packages: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message says what to install."""
-    for scheme in ("s3", "gs"):  # what was imported before is known to fsspec
+    """The message names the package to install."""
+    for scheme in ("s3", "gs"):  # fsspec finds modules that are already imported
         known = importlib.import_module("fsspec.registry")._registry
         monkeypatch.delitem(known, scheme, raising=False)
     monkeypatch.setitem(sys.modules, module, None)
@@ -120,7 +120,7 @@ def test_missing_packages_are_named(
 
 
 def test_open_store_recognizes_files(tmp_path: Path) -> None:
-    """An SQLite database by URL: absolute, relative, and with a path inside."""
+    """The URL of an SQLite database is absolute or relative, and may include a path inside it."""
     file = tmp_path / "a b.db"
     store = SQLiteStore(file)
     assert open_store(f"sqlite://{tmp_path}/a%20b.db") == (store, "")
@@ -145,7 +145,7 @@ def test_open_store_recognizes_files(tmp_path: Path) -> None:
 
 
 def test_zip_files_by_url(tmp_path: Path) -> None:
-    """Absolute, relative, with a path inside, and with all that is a chain."""
+    """A URL is absolute or relative, and may be a chain or include a path inside the file."""
     file = tmp_path / "a b.zip"
     with ZipStore(file, mode="w") as store:
         store.update({"packed/zarr.json": b"{}", "packed/g/zarr.json": b"{}"})
@@ -166,7 +166,7 @@ def test_zip_files_by_url(tmp_path: Path) -> None:
 
 
 def test_storage_options_of_other_stores_raise(tmp_path: Path) -> None:
-    """What takes none says so, and nothing is ignored."""
+    """A store without options rejects all of them."""
     folder = [tmp_path, str(tmp_path), tmp_path.as_uri()]
     stores: list[Any] = [None, {}, *folder, "memory://x", MemoryStore()]
     for store in stores:
@@ -178,7 +178,7 @@ def test_storage_options_of_other_stores_raise(tmp_path: Path) -> None:
 
 
 def test_objects() -> None:
-    """None is a new store, a mapping is wrapped, a store is itself."""
+    """None creates a store, a mapping is wrapped, and a store is returned unchanged."""
     assert open_store(None)[0] != open_store(None)[0]
     items: dict[str, bytes] = {}
     assert open_store(items)[0] == ForeignStore(items)

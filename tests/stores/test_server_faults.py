@@ -1,4 +1,4 @@
-"""What goes wrong far away ends in an error that says so, never in other data or a long wait."""
+"""Server faults: each ends in a clear error, never in wrong data or a long wait."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ SHARDS = {"chunks": (1, 1000), "shards": (1, 40_000)}
 
 @pytest.fixture(params=[{"chunks": (1, 40_000)}, SHARDS], ids=["chunks", "shards"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Rows that are chunks, as they are, or shards."""
+    """Return a folder with rows as chunks or as shards."""
     tessarr.create_array(tmp_path, data=VALUES, compressors=None, **request.param)
     return tmp_path
 
 
 class Other(Files):
-    """Answers who asks for a part with another one."""
+    """Handler that responds with another range than the request's."""
 
     def part(self, first: int, last: int) -> tuple[int, int]:
         raise NotImplementedError
@@ -58,21 +58,21 @@ class Other(Files):
 
 
 class Sparing(Other):
-    """Gives less than is asked for."""
+    """Handler that responds with fewer bytes than the range has."""
 
     def part(self, first: int, last: int) -> tuple[int, int]:
         return first, min(last, first + 30_000)
 
 
 class Mistaken(Other):
-    """Gives what stands before."""
+    """Handler that responds with an earlier range."""
 
     def part(self, first: int, last: int) -> tuple[int, int]:
         return max(0, first - 100), max(0, last - 100)
 
 
 class AfterStart(Other):
-    """Gives what stands behind the beginning."""
+    """Handler that responds with a range after the first bytes."""
 
     def part(self, first: int, last: int) -> tuple[int, int]:
         return (first, last) if first else (last + 1, 2 * last + 1)
@@ -122,7 +122,7 @@ def test_range_unit_is_case_insensitive(folder: Path) -> None:
 def test_refused_range_without_size_reads_whole_file(
     tmp_path: Path, told: str, count: int, own: dict[str, Any]
 ) -> None:
-    """What would have the range is no size; and of what is empty the state was not told."""
+    """The failed range has no total size, and an empty value has no generation."""
     requests: list[str] = []
 
     def get(self: Files) -> None:
@@ -163,7 +163,7 @@ def test_wrong_range_in_response_raises(folder: Path, handler: type[Files]) -> N
 
 
 class Withholding(Files):
-    """Does not answer who asks for chunks before somebody says so."""
+    """Handler that delays responses for chunks until an event is set."""
 
     asked: threading.Semaphore
     answers: threading.Event
@@ -177,7 +177,7 @@ class Withholding(Files):
 
 @contextmanager
 def withheld(folder: Path) -> Iterator[tuple[str, threading.Semaphore]]:
-    """A server that answers nobody, and what tells of each request for a chunk."""
+    """Yield the URL of a server without responses, and a semaphore that counts chunk requests."""
     asked, answers = threading.Semaphore(0), threading.Event()
     with served(folder, Withholding, asked=asked, answers=answers) as url:
         try:
@@ -189,7 +189,7 @@ def withheld(folder: Path) -> Iterator[tuple[str, threading.Semaphore]]:
 def ended(
     program: list[str], asked: threading.Semaphore, most: int
 ) -> tuple[bytes, tuple[int, bytes]]:
-    """Tell a program to end when it has asked so often; what it wrote, its code, and its errors."""
+    """End a program after `most` requests; return its output, and its exit code with stderr."""
     command = [sys.executable, "-c", *program]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
@@ -272,7 +272,7 @@ def bucket() -> Iterator[Proxy]:
 
 
 def outcomes(works: list[Callable[[], object]]) -> list[object]:
-    """Return what each gives, or raises."""
+    """Return the result or the exception of each function."""
     found: list[object] = []
     for work in works:
         try:
@@ -283,7 +283,7 @@ def outcomes(works: list[Callable[[], object]]) -> list[object]:
 
 
 def test_changes_in_loop_thread_raise(bucket: Proxy) -> None:
-    """Others who make them would."""
+    """The same changes succeed on other threads."""
     settings = {"endpoint_url": bucket.url, "client_kwargs": {"region_name": "us-east-1"}}
     fs = fsspec.filesystem("s3", **settings)
     values = np.arange(64)
@@ -314,7 +314,7 @@ def test_changes_in_loop_thread_raise(bucket: Proxy) -> None:
 
 
 def test_futures_in_loop_thread_raise(bucket: Proxy) -> None:
-    """Where it is the loop that has to answer; others are."""
+    """A read raises an error if the loop itself sends the requests; other reads succeed."""
     place = {"driver": "zarr3", "kvstore": servers.kvstore_spec("s3", bucket, "futures/")}
     layout = ts.ChunkLayout(chunk_shape=[4])
     array = ts.open(place, create=True, dtype=ts.int32, shape=[64], chunk_layout=layout).result()
@@ -342,10 +342,10 @@ def test_futures_in_loop_thread_raise(bucket: Proxy) -> None:
     assert told == "told by others"
     for number, error in enumerate(errors):
         if number < 3 and isinstance(error, (np.ndarray, np.generic)):
-            expected = values[3] if number == 0 else values  # which the engine has asked for itself
+            expected = values[3] if number == 0 else values  # the engine sent the request itself
             assert np.array_equal(error, expected)
         elif number in {3, 4} and error is None:
-            pass  # the engine has stored it itself
+            pass  # the engine stored the value itself
         else:
             assert isinstance(error, UnsupportedError), error
     array.write(values).result()
@@ -353,7 +353,7 @@ def test_futures_in_loop_thread_raise(bucket: Proxy) -> None:
 
 
 def test_limits_in_loop_thread_raise(bucket: Proxy) -> None:
-    """Who has the only one waits for that thread."""
+    """A thread that holds the only permit waits for the thread of the loop."""
     context = ts.Context({"s3_request_concurrency": {"limit": 1}})
     place = {"driver": "zarr3", "kvstore": servers.kvstore_spec("s3", bucket, "turns/")}
     kind: dict[str, Any] = {"dtype": ts.int32, "shape": [4]}
@@ -409,23 +409,23 @@ def test_program_exits_while_one_chunk_is_pending(tmp_path: Path, kind: str, end
         assert (code, errors) == (int(end), b"")
 
 
-# What nobody wants
+# Abandoned requests
 
 
 def is_there(name: str) -> bool:
-    """Return whether a thread has a name."""
+    """Return whether a thread with this name exists."""
     found = []
     for task in Path("/proc/self/task").iterdir():
         try:
             found.append(task.joinpath("comm").read_text().strip())
-        except OSError:  # it has ended
+        except OSError:  # the thread ended
             continue
     return name in found
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are found as Linux tells them")
 def test_failed_read_is_not_repeated(tmp_path: Path) -> None:
-    """Of what others are to be told that it is busy, when one of them has failed."""
+    """After one read fails for good, the other reads of busy chunks are not retried."""
     tessarr.create_array(tmp_path, data=VALUES, chunks=(1, 40_000))
     with servers.file_server(tmp_path) as proxy:
         plain = FsspecStore.from_url(proxy.url, concurrency=8)

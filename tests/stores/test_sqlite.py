@@ -1,4 +1,4 @@
-"""The store in an SQLite database: one file, many users, nothing lost."""
+"""The SQLite store: one file, many processes, and no lost update."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ for number in itertools.count():
 
 
 def test_sqlite_read_creates_no_file(tmp_path: Path) -> None:
-    """An absent file is an empty store, and stays absent."""
+    """An absent file is an empty store, and remains absent."""
     store = SQLiteStore(tmp_path / "sub" / "x.db")
     assert (store.get("k"), store.list(), store.list_dir("a/")) == (None, [], ([], []))
     store.delete("k")
@@ -70,7 +70,7 @@ def test_sqlite_read_creates_no_file(tmp_path: Path) -> None:
 
 
 def test_sqlite_close_leaves_one_file(tmp_path: Path) -> None:
-    """What stands beside the database while it is used goes when it is closed."""
+    """Closing the store deletes the companion files of the database."""
     path = tmp_path / "x.db"
     with SQLiteStore(path) as store:
         for number in range(100):
@@ -80,13 +80,13 @@ def test_sqlite_close_leaves_one_file(tmp_path: Path) -> None:
         assert value.read(5, 3) == bytes(3)
         del value
     assert list(tmp_path.iterdir()) == [path]
-    assert len(store.list()) == 100  # and is opened again when it is used
+    assert len(store.list()) == 100  # the next access opens the database again
     store.close()
 
 
 @pytest.mark.slow
 def test_sqlite_exit_leaves_one_file(tmp_path: Path) -> None:
-    """Also where nobody closes the store."""
+    """The exit of the process deletes the companion files, too."""
     code = (
         "import sys, tessarr; from tessarr.stores import SQLiteStore;"
         "tessarr.create_array(SQLiteStore(sys.argv[1]), data=[1, 2, 3])"
@@ -97,7 +97,7 @@ def test_sqlite_exit_leaves_one_file(tmp_path: Path) -> None:
 
 
 def test_sqlite_table_is_that_of_zarr_python_2(tmp_path: Path) -> None:
-    """What its SQLiteStore wrote is read, also values that are text; ours is as simple."""
+    """The store reads files of its SQLiteStore, with text values, and writes the same table."""
     path = tmp_path / "old.sqldb"
     with sqlite3.connect(path) as old:
         old.execute("CREATE TABLE IF NOT EXISTS zarr(k TEXT PRIMARY KEY, v BLOB)")
@@ -116,7 +116,7 @@ def test_sqlite_table_is_that_of_zarr_python_2(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_processes_that_compare_and_set_lose_nothing(tmp_path: Path) -> None:
-    """Each successful replacement of each process is in the result, in a file that is new."""
+    """The final value includes each successful replacement of each process, in a new file."""
     path = tmp_path / "x.db"
     run_programs([start_program(INCREMENT, path, 50) for _ in range(3)])
     assert SQLiteStore(path).get("n") == b"150"
@@ -139,7 +139,7 @@ def append(path: Path) -> None:
 
 @pytest.mark.slow
 def test_processes_that_append_lose_nothing(tmp_path: Path) -> None:
-    """Work under a held key excludes other processes, through wrappers; the lock leaves no file."""
+    """A held key excludes other processes, through wrappers, too; the lock leaves no file."""
     path = tmp_path / "x.db"
     store = SQLiteStore(path)
     tessarr.create_array(store, path="below", shape=(0,), chunks=(2,), dtype="i8")
@@ -159,7 +159,7 @@ def test_processes_that_append_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_sqlite_permanent_lock_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits too long for another process says so; a dead one holds nobody up."""
+    """A wait beyond the timeout raises an error; a dead process holds no lock."""
     path = tmp_path / "x.db"
     monkeypatch.setattr("tessarr.store.sqlite.database._WAIT_S", 0.05)
     code = """
@@ -184,7 +184,7 @@ SQLiteStore(sys.argv[1]).hold("k", wait)
 
 @pytest.mark.slow
 def test_a_killed_writer_leaves_whole_values(tmp_path: Path) -> None:
-    """Whenever it is killed, every value is an old or a new one, and writing goes on."""
+    """After SIGKILL, every value is an old or a new one, and writes succeed."""
     path = tmp_path / "x.db"
     for round_ in range(4):
         writer = start_program(PUT_FOREVER, path)
@@ -202,7 +202,7 @@ def test_a_killed_writer_leaves_whole_values(tmp_path: Path) -> None:
 
 
 def test_sqlite_open_value_is_snapshot(tmp_path: Path) -> None:
-    """Large and small values are read by parts from the state in which they were opened."""
+    """Partial reads return the state at the time of opening, for large and small values."""
     store = SQLiteStore(tmp_path / "x.db")
     for size in (10, 1_000_000):
         store.put("k", b"a" * size)
@@ -218,7 +218,7 @@ def test_sqlite_open_value_is_snapshot(tmp_path: Path) -> None:
 
 
 def test_sqlite_value_of_closed_store_raises(tmp_path: Path) -> None:
-    """After `close` an opened value is an error, no crash."""
+    """After `close`, an open value raises an error."""
     store = SQLiteStore(tmp_path / "x.db")
     store.put("k", bytes(1_000_000))
     value = store.open_value("k")
@@ -231,7 +231,7 @@ def test_sqlite_value_of_closed_store_raises(tmp_path: Path) -> None:
 
 
 def test_subchunks_are_read_from_a_shard_by_parts(tmp_path: Path) -> None:
-    """A shard as an incremental blob gives what a whole one does."""
+    """A read of parts through an incremental blob equals a read of the whole shard."""
     data = np.random.default_rng(0).random((200, 200))
     a = tessarr.create_array(
         SQLiteStore(tmp_path / "x.db"), data=data, chunks=(10, 10), shards=(200, 200)
@@ -243,7 +243,7 @@ def test_subchunks_are_read_from_a_shard_by_parts(tmp_path: Path) -> None:
 
 
 def test_read_only(tmp_path: Path) -> None:
-    """Nothing is changed, and no file appears beside it for good."""
+    """A read-only store changes nothing and leaves no companion file."""
     path = tmp_path / "x.db"
     with SQLiteStore(path) as store:
         store.put("k", b"v")
@@ -263,7 +263,7 @@ def test_read_only(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A finished database on a read-only medium is read without files beside it."""
+    """A closed database on a read-only medium is read without companion files."""
     path = tmp_path / "x.db"
     with SQLiteStore(path) as store:
         store.put("k", b"v")
@@ -275,7 +275,7 @@ def test_a_folder_that_cannot_be_written_to(
 
 
 def test_sqlite_of_other_file_raises(tmp_path: Path) -> None:
-    """A file of something else is an error and stays as it is; so is a damaged one."""
+    """A file of another kind raises an error and remains unchanged; so does a damaged database."""
     path = tmp_path / "x.db"
     path.write_bytes(b"not a database at all, but a text of some length" * 100)
     with pytest.raises(StoreError, match="is not an SQLite database"):
@@ -297,7 +297,7 @@ def test_sqlite_of_other_file_raises(tmp_path: Path) -> None:
 
 
 def test_chunks_of_format_2_may_be_named_with_slashes(tmp_path: Path) -> None:
-    """As zarr-python 2 has it; a pickle says so, too."""
+    """The option of zarr-python 2 survives pickling."""
     store = SQLiteStore(tmp_path / "a.sqlite", dimension_separator="/")
     tessarr.create_array(store, data=[[1, 2]], chunks=1, zarr_format=2)
     assert "0/1" in pickle.loads(pickle.dumps(store))
@@ -306,7 +306,7 @@ def test_chunks_of_format_2_may_be_named_with_slashes(tmp_path: Path) -> None:
 
 
 def test_sqlite_without_table_is_empty(tmp_path: Path) -> None:
-    """Without the table the store is empty; writing adds the table, and nothing else changes."""
+    """A database without the table is an empty store; a write adds only the table."""
     path = tmp_path / "x.db"
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE mine(x)")
@@ -320,7 +320,7 @@ def test_sqlite_without_table_is_empty(tmp_path: Path) -> None:
 def test_sqlite_locked_database_raises_after_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who waits too long gets an error that says so; readers never wait."""
+    """A writer raises an error after the timeout; readers never wait."""
     path = tmp_path / "x.db"
     store = SQLiteStore(path)
     store.put("k", b"v")
@@ -337,7 +337,7 @@ def test_sqlite_locked_database_raises_after_timeout(
 
 
 def test_sqlite_too_large_value_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What SQLite cannot take is refused by name, and what was there stays."""
+    """The error names the key of a value beyond SQLite's limit; the old value remains."""
     store = SQLiteStore(tmp_path / "x.db")
     store.put("k", b"v")
     connection = store._database._idle[0]
@@ -351,13 +351,13 @@ def test_sqlite_too_large_value_raises(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("path", ["", ":memory:"])
 def test_a_database_in_memory_is_refused(path: str) -> None:
-    """It would be another one for each connection."""
+    """Each connection opens a separate database in memory."""
     with pytest.raises(ArgumentError, match="needs a file"):
         SQLiteStore(path)
 
 
 def test_equality_pickles_and_repr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store is its file and its options, wherever the process is now."""
+    """A store is equal by file and options, also after a change of the working folder."""
     monkeypatch.chdir(tmp_path)
     store = SQLiteStore("x.db")
     again = pickle.loads(pickle.dumps(store))
@@ -374,7 +374,7 @@ def test_equality_pickles_and_repr(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_sqlite_forked_child_opens_own_connections(tmp_path: Path) -> None:
-    """What a child does and how it ends does not harm the parent's connections."""
+    """Operations and exit of a child do not affect the connections of the parent."""
     store = SQLiteStore(tmp_path / "x.db")
     store.put("k", b"x" * 100_000)
     opened = store.open_value("k")

@@ -1,4 +1,4 @@
-"""Stores as Python values: equal, hashable, picklable, with a repr."""
+"""Stores as Python values: equality, hashes, pickles and reprs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_local_stores_are_equal_by_folder_and_options(tmp_path: Path) -> None:
-    """The same folder in any spelling is the same store, unless opened otherwise."""
+    """Any spelling of a folder gives an equal store; other options give another store."""
     store = LocalStore(tmp_path)
     assert store == LocalStore(str(tmp_path) + "/")
     assert hash(store) == hash(LocalStore(str(tmp_path)))
@@ -29,7 +29,7 @@ def test_local_stores_are_equal_by_folder_and_options(tmp_path: Path) -> None:
 
 
 def test_local_store_is_pickled(tmp_path: Path) -> None:
-    """Folder and options come back."""
+    """A pickle includes the folder and the options."""
     settings: list[dict[str, Any]] = [{}, {"read_only": True}, {"durable": True}]
     for options in settings:
         store = LocalStore(tmp_path, **options)
@@ -39,7 +39,7 @@ def test_local_store_is_pickled(tmp_path: Path) -> None:
 
 
 def test_folder_with_non_utf8_name_is_opened(tmp_path: Path) -> None:
-    """Any file name is a folder."""
+    """Any file name is a valid folder."""
     folder = str(tmp_path / "caf\udce9")
     store = LocalStore(folder)
     store.put("k", b"v")
@@ -49,7 +49,7 @@ def test_folder_with_non_utf8_name_is_opened(tmp_path: Path) -> None:
 
 
 def test_pickled_memory_store_is_copy() -> None:
-    """Unpickling makes an independent store with the same contents."""
+    """Unpickling creates an independent store with the same contents."""
     store = MemoryStore({"a/b": b"1", "c": bytearray(b"2")})
     copy = pickle.loads(pickle.dumps(store))
     assert copy != store
@@ -71,7 +71,7 @@ def test_named_memory_stores_share_and_pickle_by_name() -> None:
 
 @pytest.mark.slow
 def test_named_memory_store_in_other_process_raises() -> None:
-    """Rather than an empty store, another process gets an error that says why."""
+    """Another process gets an error with the reason, not an empty store."""
     code = (
         "import pickle; from tessarr.store import MemoryStore;"
         "print(pickle.dumps(MemoryStore(name='n')).hex())"
@@ -84,7 +84,7 @@ def test_named_memory_store_in_other_process_raises() -> None:
 
 
 def test_foreign_stores_are_equal_by_object() -> None:
-    """Two wrappers of one dict are one store, two equal dicts are two."""
+    """Two wrappers of one dict are equal; wrappers of two equal dicts are not."""
     items: dict[str, bytes] = {}
     store = ForeignStore(items)
     assert store == ForeignStore(items)
@@ -99,7 +99,7 @@ def test_foreign_stores_are_equal_by_object() -> None:
 
 @pytest.mark.parametrize("kind", ["local", "foreign"])
 def test_read_only(tmp_path: Path, kind: str) -> None:
-    """A read-only store reads, and refuses every change by a PermissionError."""
+    """A read-only store permits reads, and rejects every change with a PermissionError."""
     store: Store
     if kind == "local":
         LocalStore(tmp_path).put("k", b"v")

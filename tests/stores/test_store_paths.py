@@ -1,4 +1,4 @@
-"""What is a path and what is a URL; the home folder in paths."""
+"""Paths, URLs and the home folder in store arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tessarr.store.resolve import is_url, open_store
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder, beside the working folder."""
+    """Yield a home folder beside the working folder."""
     folder = tmp_path / "home"
     folder.mkdir()
     monkeypatch.setenv("HOME", str(folder))
@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("name", ["x.zarr", "x.zip", "x.sqlite"])
 @pytest.mark.parametrize("kind", [str, Path])
 def test_tilde_in_path_is_the_home_folder(home: Path, name: str, kind: Any) -> None:
-    """Of folders and of stores in files; nothing is created in the working folder."""
+    """This holds for folders and file stores; the working folder remains empty."""
     tessarr.save(kind(f"~/{name}"), [1, 2, 3])
     assert (home / name).exists()
     assert tessarr.open_array(kind(f"~/{name}"), mode="r")[...].tolist() == [1, 2, 3]
@@ -37,7 +37,7 @@ def test_tilde_in_path_is_the_home_folder(home: Path, name: str, kind: Any) -> N
 
 
 def test_tilde_in_path_of_store_is_the_home_folder(home: Path) -> None:
-    """Stores that are made by their classes, and what is beside them."""
+    """Store constructors expand the tilde in every path argument."""
     assert stores.LocalStore("~/a").path == str(home / "a")
     assert stores.DirectoryStore("~").path == str(home)
     with stores.ZipStore("~/b.zip", mode="w") as store:
@@ -61,7 +61,7 @@ def test_folder_called_tilde_is_opened_by_a_relative_path(home: Path) -> None:
 def test_tilde_in_arguments_of_the_command_is_the_home_folder(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A shell does not expand ``--log=~/x``, nor what is quoted."""
+    """A shell does not expand ``--log=~/x``, nor a quoted tilde."""
     from tessarr.cli import main
 
     tessarr.save("~/x.zarr", a=[1, 2, 3])
@@ -78,12 +78,12 @@ PATHS = ["a::b", "./zip::x.zip", "C::/x", "x.zarr", "a:b", "::x", "/data/zip::x"
 
 
 def test_chained_url_is_recognised_by_the_file_system_over_another() -> None:
-    """What ends in a path is a URL where fsspec has a file system over others of that name."""
+    """A chain that ends in a path is a URL if fsspec has a file system of that name."""
     assert [text for text in URLS + PATHS if is_url(text)] == URLS
 
 
 def test_path_with_two_colons_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that is no file system's is a name."""
+    """A prefix that names no file system is part of a folder name."""
     monkeypatch.chdir(tmp_path)
     tessarr.save("a::b", [1])
     assert (tmp_path / "a::b" / "zarr.json").exists()
@@ -92,7 +92,7 @@ def test_path_with_two_colons_is_a_folder(tmp_path: Path, monkeypatch: pytest.Mo
 def test_chain_that_ends_in_a_path_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """References, Zip files and caches over files of this machine; nothing is created for them."""
+    """References, Zip files and caches over local files are opened, and create no file."""
     pytest.importorskip("fsspec", reason="fsspec is not installed")
     monkeypatch.chdir(tmp_path)
     tessarr.save("x.zarr", [1, 2, 3], zarr_format=2)
@@ -109,7 +109,7 @@ def test_chain_that_ends_in_a_path_is_opened(
 
 
 def test_chain_over_absent_file_raises_error_of_node(tmp_path: Path) -> None:
-    """The file system's own error is the cause of one of Tessarr."""
+    """The cause of the error is the error of the file system."""
     pytest.importorskip("fsspec", reason="fsspec is not installed")
     with pytest.raises(NotFoundError, match="tar::"):
         tessarr.open(f"tar::{tmp_path}/none.tar", mode="r")

@@ -1,4 +1,4 @@
-"""Errors of the operating system, of SQLite and of Python's text are errors of the store."""
+"""Errors of the operating system, of SQLite and of Python strings are store errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tessarr.types import ZarrFormat
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
 def test_store_error_of_denied_access_is_permission_error(number: int) -> None:
-    """The number decides the class, also after pickling."""
+    """The errno decides the class, also after pickling."""
     error = StoreError("cannot open 'x'", errno=number, filename="x", key="k")
     for one in (error, pickle.loads(pickle.dumps(error))):
         assert type(one) is AccessError
@@ -42,7 +42,7 @@ def test_store_error_of_denied_access_is_permission_error(number: int) -> None:
 
 @contextmanager
 def file_size_limit(size: int) -> Iterator[None]:
-    """Let no file become larger: writing more is EFBIG."""
+    """Limit the file size of the process, so that larger writes fail with EFBIG."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -52,7 +52,7 @@ def file_size_limit(size: int) -> Iterator[None]:
 
 
 def test_write_that_system_refuses_is_store_error_with_errno(tmp_path: Path) -> None:
-    """A folder says which file cannot be written, and why."""
+    """The error of a folder names the file and the reason."""
     array = tessarr.create_array(tmp_path, shape=100_000, dtype="i8", compressors=None)
     with file_size_limit(4096), pytest.raises(StoreError) as caught:
         array[:] = np.arange(100_000)
@@ -63,7 +63,7 @@ def test_write_that_system_refuses_is_store_error_with_errno(tmp_path: Path) -> 
 
 
 def test_write_to_zip_file_that_system_refuses_leaves_what_was_there(tmp_path: Path) -> None:
-    """A Zip file on a full disk keeps what it had, and can be completed."""
+    """A Zip file on a full disk keeps its values and accepts later writes."""
     path = tmp_path / "a.zip"
     store = stores.ZipStore(path, mode="w")
     array = tessarr.create_array(store, data=np.arange(100), chunks=50, compressors=None)
@@ -77,7 +77,7 @@ def test_write_to_zip_file_that_system_refuses_leaves_what_was_there(tmp_path: P
 
 
 def test_replacement_in_zip_file_that_system_refuses_leaves_old(tmp_path: Path) -> None:
-    """An array in a Zip file stays until the one that replaces it is complete."""
+    """An array in a Zip file remains until its replacement is complete."""
     path = tmp_path / "a.zip"
     with tessarr.open_group(str(path), mode="w") as group:
         group["x"] = np.arange(100)
@@ -91,7 +91,7 @@ def test_replacement_in_zip_file_that_system_refuses_leaves_old(tmp_path: Path) 
 
 
 def test_new_zip_file_that_system_refuses_is_removed(tmp_path: Path) -> None:
-    """A file that cannot be begun is not left behind."""
+    """A failed creation leaves no file."""
     with file_size_limit(10), pytest.raises(StoreError) as caught:
         tessarr.create_group(str(tmp_path / "a.zip"))
     assert caught.value.errno == errno.EFBIG
@@ -99,7 +99,7 @@ def test_new_zip_file_that_system_refuses_is_removed(tmp_path: Path) -> None:
 
 
 def test_zip_file_in_place_of_folder_is_store_error(tmp_path: Path) -> None:
-    """Folders where the file should be, and files where folders should be."""
+    """A folder at the path of a file, or a file at the path of a folder, raises an error."""
     (tmp_path / "file").write_bytes(b"")
     for path, number in ((tmp_path, errno.EISDIR), (tmp_path / "file" / "a.zip", errno.ENOTDIR)):
         with pytest.raises(StoreError) as caught:
@@ -143,7 +143,7 @@ print("done")
 
 @pytest.mark.slow
 def test_stores_on_read_only_mount_open_and_refuse_changes(tmp_path: Path) -> None:
-    """Folders, Zip files and databases open in the default mode, and changes are denied."""
+    """Folders, Zip files and databases open in the default mode, and reject changes."""
     mounting = ["unshare", "--mount", "--map-root-user"]
     try:
         bind = ["mount", "--bind", str(tmp_path), str(tmp_path)]
@@ -159,7 +159,7 @@ def test_stores_on_read_only_mount_open_and_refuse_changes(tmp_path: Path) -> No
 
 
 def row(path: Path, value: str) -> stores.SQLiteStore:
-    """Return a store whose one row has a value that a statement names."""
+    """Return a store with one row, whose value is the SQL expression `value`."""
     store = stores.SQLiteStore(path)
     store["other"] = b"1"
     store.close()
@@ -173,7 +173,7 @@ def row(path: Path, value: str) -> stores.SQLiteStore:
     ("value", "kind"), [("7", "INTEGER"), ("1.5", "REAL"), ("NULL", "NULL"), ("1 << 40", "INTEGER")]
 )
 def test_row_of_sqlite_that_is_no_blob_is_data_error(tmp_path: Path, value: str, kind: str) -> None:
-    """Every way to read the value says which type it has."""
+    """Every read of the value reports its SQL type."""
     store = row(tmp_path / "a.sqlite", value)
     ways: list[Callable[[], Any]] = [
         lambda: store["k"],
@@ -193,7 +193,7 @@ def test_row_of_sqlite_that_is_no_blob_is_data_error(tmp_path: Path, value: str,
 def test_document_of_sqlite_that_is_no_blob_hides_no_other_member(
     tmp_path: Path, zarr_format: ZarrFormat
 ) -> None:
-    """The member is listed as `Unreadable`, and its error says what is stored."""
+    """The member is `Unreadable`, and its error reports the stored type."""
     path = tmp_path / "a.sqlite"
     with tessarr.open_group(str(path), mode="w", zarr_format=zarr_format) as group:
         group["good"] = np.arange(3)
@@ -227,7 +227,7 @@ BAD_KEY = "a\ud800"
 
 
 def ways_of_a_key(store: Any, key: str) -> list[Callable[[], Any]]:
-    """Return calls of all that takes a key."""
+    """Return calls of all functions that accept a key."""
     return [
         lambda: store[key],
         lambda: store.__setitem__(key, b"1"),
@@ -242,7 +242,7 @@ def ways_of_a_key(store: Any, key: str) -> list[Callable[[], Any]]:
 
 
 def test_key_that_utf8_cannot_encode_is_argument_error_in_every_store(tmp_path: Path) -> None:
-    """Half of a surrogate pair is no key and no path, whatever is asked."""
+    """Every method rejects a lone surrogate in a key or path."""
     for store in every_store(tmp_path):
         for ask in ways_of_a_key(store, BAD_KEY):
             with pytest.raises(ArgumentError, match=r"UTF-8|not a key"):
@@ -305,9 +305,9 @@ KINDS_OF_TEXT: dict[str, dict[str, Any]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS_OF_TEXT)
 def test_read_of_text_without_memory_is_out_of_memory_error(tmp_path: Path, kind: str) -> None:
-    """Wherever memory ends, it is one error, and the array is read when there is memory again.
+    """An allocation failure at any point raises one error, and a later read succeeds.
 
-    Texts of all lengths leave no freed memory for objects of any size.
+    Strings of many lengths leave no free memory for objects of any size.
     """
     settings = KINDS_OF_TEXT[kind]
     texts: list[Any] = [f"{number}{'t' * (number * 7919 % 301)}" for number in range(150_000)]
@@ -350,7 +350,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_database_whose_rows_are_computed_is_data_error(tmp_path: Path, name: str) -> None:
-    """A view, a trigger or a virtual table is no store, whatever is asked."""
+    """A store with a view, a trigger or a virtual table rejects every operation."""
     script, match = HOSTILE[name]
     path = tmp_path / "a.sqlite"
     with sqlite3.connect(path) as connection:
@@ -373,7 +373,7 @@ def test_database_whose_rows_are_computed_is_data_error(tmp_path: Path, name: st
 
 
 def test_database_of_other_tables_is_empty_store(tmp_path: Path) -> None:
-    """A database of another program may get the table."""
+    """A write adds the store's table to the database of another program."""
     path = tmp_path / "a.sqlite"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE other(x)")

@@ -1,4 +1,4 @@
-"""What a user gives as a store is what the user gets back; two stores may be one."""
+"""Stores that users pass, and pairs of stores for metadata and chunks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tessarr.store.adapt import adapt_store, get_user_chunk_store, get_user_stor
 
 
 class Keyed:
-    """A store in Python that is equal to others of its name."""
+    """Store in Python that equals other stores of the same name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -40,7 +40,7 @@ class Keyed:
 
 @pytest.mark.parametrize("store", [{}, Keyed("a"), MemoryStore(), ForeignStore({})])
 def test_user_store_is_returned_unchanged(store: object) -> None:
-    """Arrays, groups, and what is opened through them know what they were given."""
+    """Arrays, groups and their members return the user's object as `store`."""
     group = tessarr.create_group(store)  # type: ignore[arg-type]
     array = group.create_array("a", shape=(2,), dtype="i1")
     assert group.store is array.store is group["a"].store is store
@@ -49,12 +49,12 @@ def test_user_store_is_returned_unchanged(store: object) -> None:
 
 
 def test_path_is_returned_as_local_store(tmp_path: Path) -> None:
-    """Text is no store: what was made of it is."""
+    """A path is no store; `store` returns the store that Tessarr creates for it."""
     assert tessarr.create_group(tmp_path / "g").store == LocalStore(tmp_path / "g")
 
 
 def test_equal_objects_make_equal_stores() -> None:
-    """Equality of objects counts, that of mappings, which looks at every value, does not."""
+    """Objects compare by their own equality, except mappings, whose equality reads every value."""
     assert adapt_store(Keyed("a")) == adapt_store(Keyed("a")) != adapt_store(Keyed("b"))
     assert hash(adapt_store(Keyed("a"))) == hash(adapt_store(Keyed("a")))
     items: dict[str, bytes] = {}
@@ -63,7 +63,7 @@ def test_equal_objects_make_equal_stores() -> None:
 
 
 def test_chunk_store_holds_chunks() -> None:
-    """An array over two stores does all that it does over one."""
+    """An array over two stores supports the same operations as over one."""
     documents: dict[str, bytes] = {}
     chunks: dict[str, bytes] = {}
     for form in (2, 3):
@@ -88,7 +88,7 @@ def test_chunk_store_holds_chunks() -> None:
 
 
 def test_split_store_is_pickled_and_compared(tmp_path: Path) -> None:
-    """Equality and pickles look at both."""
+    """Equality and pickles include both stores."""
     here, there = LocalStore(tmp_path / "here"), LocalStore(tmp_path / "there")
     both = split_store(here, there)
     assert pickle.loads(pickle.dumps(both)) == both == split_store(here, there)
@@ -101,7 +101,7 @@ def test_split_store_is_pickled_and_compared(tmp_path: Path) -> None:
 
 
 def test_read_only_part_makes_split_store_read_only(tmp_path: Path) -> None:
-    """An array with chunks that cannot be written is open for reading only."""
+    """An array whose chunk store is read-only is read-only."""
     writable = LocalStore(tmp_path / "a")
     closed = LocalStore(tmp_path / "b", read_only=True)
     assert split_store(writable, closed).read_only

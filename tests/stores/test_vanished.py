@@ -1,4 +1,4 @@
-"""Arrays in a folder that vanish while they are open, and chunks under keys of another encoding."""
+"""Open arrays whose folder vanishes, and chunks under keys of another encoding."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def zarr_format(request: pytest.FixtureRequest) -> ZarrFormat:
 
 
 def opened(folder: Path, zarr_format: ZarrFormat, way: str) -> Any:
-    """Return an array of 4 by 4 elements in a folder, half of whose chunks are stored."""
+    """Return a 4×4 array in a folder, with half of its chunks stored."""
     group = tessarr.create_group(folder, zarr_format=zarr_format)
     array = group.create_array("g/a", shape=(4, 4), chunks=2, dtype="i4", fill_value=7)
     array[:2] = 1
@@ -52,9 +52,9 @@ WAYS = ["created", "opened", "constructor", "pickled", "consolidated", "configur
 def test_read_and_write_of_vanished_array_raise(
     tmp_path: Path, zarr_format: ZarrFormat, way: str
 ) -> None:
-    """Nothing reads as the fill value, and no chunk is written to a folder that is gone."""
+    """An absent folder neither reads as the fill value nor receives a chunk."""
     array = opened(tmp_path / "store", zarr_format, way)
-    assert array[3, 3] == 7  # a chunk that is not stored
+    assert array[3, 3] == 7  # an absent chunk
     (tmp_path / "store" / "g" / "a").rename(tmp_path / "moved")
     reads: list[Any] = [lambda: array[:], lambda: array[3, 3], lambda: array.read(...).result()]
     for read in reads:
@@ -75,7 +75,7 @@ def test_read_and_write_of_vanished_array_raise(
 
 
 def test_read_of_empty_mount_point_raises(tmp_path: Path, zarr_format: ZarrFormat) -> None:
-    """The folder is there, and holds nothing."""
+    """The folder exists and is empty."""
     array = tessarr.create_array(
         tmp_path / "a", data=np.arange(6), chunks=2, zarr_format=zarr_format
     )
@@ -89,7 +89,7 @@ def test_read_of_empty_mount_point_raises(tmp_path: Path, zarr_format: ZarrForma
 
 
 def test_read_of_array_that_was_deleted_raises(tmp_path: Path) -> None:
-    """An array that a group deletes is gone for those who have it open."""
+    """After a group deletes an array, its open handles raise errors."""
     group = tessarr.create_group(tmp_path)
     array = group.create_array("a", data=np.arange(6), chunks=2)
     del group["a"]
@@ -98,7 +98,7 @@ def test_read_of_array_that_was_deleted_raises(tmp_path: Path) -> None:
 
 
 def test_read_of_array_with_other_chunk_store_needs_its_document(tmp_path: Path) -> None:
-    """The store of the chunks need not exist, that of the metadata does."""
+    """The store of the metadata must exist; the store of the chunks need not."""
     array = tessarr.create_array(
         tmp_path / "a", shape=3, dtype="i1", chunk_store=stores.LocalStore(tmp_path / "chunks")
     )
@@ -109,7 +109,7 @@ def test_read_of_array_with_other_chunk_store_needs_its_document(tmp_path: Path)
 
 
 def renamed(folder: Path, key: str, other: str) -> None:
-    """Rename a chunk, and remove the folders that are empty then."""
+    """Rename a chunk, and remove the folders that become empty."""
     (folder / other).parent.mkdir(parents=True, exist_ok=True)
     (folder / key).rename(folder / other)
 
@@ -126,7 +126,7 @@ def renamed(folder: Path, key: str, other: str) -> None:
 def test_read_of_chunk_under_other_separator_raises(
     tmp_path: Path, zarr_format: ZarrFormat, separator: Any, stored: str, other: str
 ) -> None:
-    """The error names both keys, also where the first missing chunks are not stored at all."""
+    """The error names both keys, also if the first missing chunks have no key at all."""
     array = tessarr.create_array(
         tmp_path,
         shape=(4, 4),
@@ -145,14 +145,14 @@ def test_read_of_chunk_under_other_separator_raises(
         assert f'"{stored}"' in str(caught.value)
         assert f'"{other}"' in str(caught.value)
     assert not (tmp_path / stored).exists()
-    array[2:, 2:] = 6  # nothing is read
+    array[2:, 2:] = 6  # reads nothing
     assert array[3, 3] == 6
 
 
 @register_key_encoding
 @dataclass(frozen=True)
 class PlusKeys(ChunkKeyEncoding):
-    """Joins the numbers with a plus sign."""
+    """Key encoding that joins the coordinates with a plus sign."""
 
     name = "tests.plus"
 
@@ -209,7 +209,7 @@ def store_chunk(folder: Path, key: str) -> None:
 def test_read_of_chunk_under_other_key_encoding_raises(
     tmp_path: Path, encoding: str, stored: str, rank: int
 ) -> None:
-    """The first missing chunk is enough, wherever the others are; encodings may coincide."""
+    """A read of any missing chunk raises the error, unless both encodings give the same key."""
     cell = (2, 1, 0)[:rank]
     sparse(tmp_path, encoding, (3,) * rank)
     own, other = key_of(encoding, cell), key_of(stored, cell)
@@ -232,7 +232,7 @@ def test_read_of_chunk_under_other_key_encoding_raises(
 def test_read_of_sparse_array_under_other_separator_raises(
     tmp_path: Path, separator: Any, stored: str
 ) -> None:
-    """Rows far from those that are read are stored under the other separator."""
+    """A stored row under the other separator is far from the requested row."""
     tessarr.create_array(
         tmp_path,
         shape=(100, 10),
@@ -249,7 +249,7 @@ def test_read_of_sparse_array_under_other_separator_raises(
 
 
 def test_read_of_array_with_chunks_under_both_encodings_holds(tmp_path: Path) -> None:
-    """A chunk that has its own key, too, is no error; nor is one outside of the array."""
+    """A chunk under both keys is no error; nor is a key outside of the array."""
     array = sparse(tmp_path, "default /", (3, 3))
     array[2, 1] = 5
     store_chunk(tmp_path, "2.1")
@@ -264,7 +264,7 @@ def test_read_of_array_with_chunks_under_both_encodings_holds(tmp_path: Path) ->
 
 
 def test_read_of_array_with_registered_key_encoding_checks_no_keys(tmp_path: Path) -> None:
-    """Only the encodings of the specifications are known to differ."""
+    """The search covers only the encodings of the specifications."""
     array = tessarr.create_array(
         tmp_path, shape=(2, 2), chunks=1, dtype="i1", chunk_key_encoding="tests.plus"
     )
@@ -275,7 +275,7 @@ def test_read_of_array_with_registered_key_encoding_checks_no_keys(tmp_path: Pat
 
 
 def test_read_of_missing_chunks_searches_keys_once_and_within_bounds(tmp_path: Path) -> None:
-    """Later missing chunks of an open array list nothing; very many own chunks hide another."""
+    """An open array searches once; more than a thousand chunks of its own end the search."""
     array = tessarr.create_array(
         tmp_path, shape=(1, 1000), chunks=1, dtype="i1", dimension_separator="."
     )
@@ -287,7 +287,7 @@ def test_read_of_missing_chunks_searches_keys_once_and_within_bounds(tmp_path: P
 
 
 def test_folder_or_pipe_at_path_of_chunk_raises(tmp_path: Path) -> None:
-    """What is no file at the path of a chunk is an error; an empty folder is nothing."""
+    """A pipe or a folder with files at a chunk's path raises an error; an empty folder does not."""
     array = tessarr.create_array(tmp_path, shape=6, chunks=2, dtype="i1")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "c" / "0").mkdir(parents=True)
@@ -308,7 +308,7 @@ def test_folder_or_pipe_at_path_of_chunk_raises(tmp_path: Path) -> None:
 def test_copy_of_array_with_chunks_under_other_key_encoding_raises(
     tmp_path: Path, stored: str
 ) -> None:
-    """Copies know all four encodings, in every store."""
+    """Copies detect all four encodings, in every store."""
     encoding = "v2 /" if stored == "default /" else "default /"
     sparse(tmp_path / "a", encoding, (3, 3))
     store_chunk(tmp_path / "a", key_of(stored, (2, 1)))
@@ -321,7 +321,7 @@ def test_copy_of_array_with_chunks_under_other_key_encoding_raises(
 def test_copy_of_array_with_chunks_under_other_separator_raises(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    """No copy is without the values, whether chunks are decoded or not, in any store."""
+    """Copies raise an error with and without decoding, in every store."""
     source = tessarr.create_array(tmp_path / "a", data=np.ones((4, 4)), chunks=2, zarr_format=2)
     for cell in ("0.0", "0.1", "1.0", "1.1"):
         renamed(tmp_path / "a", cell, cell.replace(".", "/"))

@@ -1,4 +1,4 @@
-"""Stores over other stores: what each adds."""
+"""Stores that wrap other stores."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MAKERS: dict[str, Callable[[Any], WrapperStore]] = {
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_wrappers_accept_store_like(kind: str, tmp_path: Path) -> None:
-    """Folders, URLs with a path, mappings and stores are stores."""
+    """A wrapper accepts folders, URLs with a path, mappings and stores."""
     make = MAKERS[kind]
     MemoryStore(name=f"test_wrap-{kind}").put("deep/a/k", b"v")
     LocalStore(tmp_path / "x").put("a/k", b"v")
@@ -51,14 +51,14 @@ def test_wrappers_accept_store_like(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_wrappers_are_pickled_and_shown(kind: str, tmp_path: Path) -> None:
-    """A pickle makes a store that does the same; the repr says what it is."""
+    """An unpickled wrapper equals the original, and the repr shows its settings."""
     store = MAKERS[kind](LocalStore(tmp_path))
     again = pickle.loads(pickle.dumps(store))
     assert type(again) is type(store)
     assert again.store == store.store == LocalStore(tmp_path)
     assert repr(again) == repr(store)
     assert repr(store).startswith(f"{type(store).__name__}(LocalStore('{tmp_path}')")
-    assert (again == store) is (kind != "cache")  # a cache is nothing without what it remembers
+    assert (again == store) is (kind != "cache")  # a pickled cache is empty
     assert hash(store) == hash(store)
     assert store != LocalStore(tmp_path)
     assert store.read_only is (kind == "read-only")
@@ -66,7 +66,7 @@ def test_wrappers_are_pickled_and_shown(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_arrays_in_every_wrapper(kind: str, tmp_path: Path) -> None:
-    """Arrays, with shards and without, read the same through all of them."""
+    """Arrays, with and without shards, read the same values through every wrapper."""
     data = np.arange(100 * 100).reshape(100, 100)
     for number, shards in enumerate([None, (50, 50)]):
         inner = LocalStore(tmp_path / str(number))
@@ -88,7 +88,7 @@ def test_arrays_in_every_wrapper(kind: str, tmp_path: Path) -> None:
 
 
 def test_prefixes_compose_and_do_not_escape() -> None:
-    """A path that would leave the prefix is refused, when it is made and when it is used."""
+    """A path that leaves the prefix raises an error, in the constructor and in every method."""
     items = {"a/b/k": b"1", "secret": b"2"}
     store = PrefixStore(PrefixStore(items, "/a/"), "b")
     assert store.list() == ["k"]
@@ -100,7 +100,7 @@ def test_prefixes_compose_and_do_not_escape() -> None:
 
 
 def test_read_only_refuses_every_change() -> None:
-    """No call gets through."""
+    """Every changing method raises an error."""
     store = ReadOnlyStore({"a/k": b"v"})
     calls: list[Callable[[], object]] = [
         lambda: store.put("k", b""),
@@ -142,7 +142,7 @@ def test_latency_store_delays_requests() -> None:
 
 @pytest.mark.parametrize("kind", ["read-only", "cache", "logging"])
 def test_latency_of_chunks_overlaps(kind: str, tmp_path: Path) -> None:
-    """More requests are under way than there are threads, through every wrapper."""
+    """Through every wrapper, concurrent requests outnumber the threads."""
     data = np.arange(64).reshape(8, 8)
     inner = MemoryStore()
     far = LatencyStore(inner, read_s=0.05, write_s=0.05, concurrency=64)
@@ -159,7 +159,7 @@ def test_latency_of_chunks_overlaps(kind: str, tmp_path: Path) -> None:
 
 
 def test_error_of_one_request_ends_read() -> None:
-    """It is raised, and Ctrl-C too."""
+    """A failed request raises its error, and Ctrl-C raises KeyboardInterrupt."""
 
     class Failing(dict[str, bytes]):
         concurrency = 8
@@ -181,7 +181,7 @@ def test_error_of_one_request_ends_read() -> None:
 
 
 def test_messages_of_a_logging_store(caplog: pytest.LogCaptureFixture) -> None:
-    """Each call is one message, failures one level higher."""
+    """Each call logs one message; failures log one level higher."""
     store = LoggingStore({"k": b"123"}, log_level="INFO")
     with caplog.at_level("INFO", "tessarr.store"):
         store.get("k")
@@ -201,7 +201,7 @@ def test_messages_of_a_logging_store(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_logging_store_uses_handler() -> None:
-    """The messages go to the handler and nowhere else; numbers are levels too."""
+    """The messages go to the handler only; the level may be a number."""
     text = io.StringIO()
     store = LoggingStore({}, log_level=logging.WARNING, log_handler=logging.StreamHandler(text))
     store.put("k", b"v")
@@ -209,7 +209,7 @@ def test_logging_store_uses_handler() -> None:
 
 
 def test_failing_log_handler_raises() -> None:
-    """What the program's own handler raises is not hidden."""
+    """An exception of the user's handler propagates."""
 
     class Broken(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -227,7 +227,7 @@ def cached(limit: int | None = None, **options: Any) -> tuple[LRUStoreCache, Cou
 
 
 def test_cache_hit_needs_no_request() -> None:
-    """Values, absence and listings are asked for once; its own changes show at once."""
+    """The cache keeps values, absences and listings; its own writes update it."""
     cache, counting, _ = cached()
     a = tessarr.create_array(cache, shape=(10,), chunks=(5,), dtype="i4")
     a[:5] = 1
@@ -247,7 +247,7 @@ def test_cache_hit_needs_no_request() -> None:
 
 
 def test_invalidated_cache_shows_external_change() -> None:
-    """By `invalidate`, and by age."""
+    """Cached values end by `invalidate`, and by age."""
     cache, _, inner = cached()
     assert cache.get("k") is None
     inner.put("k", b"v")
@@ -263,7 +263,7 @@ def test_invalidated_cache_shows_external_change() -> None:
 
 
 def test_append_through_cache_sees_external_append(tmp_path: Path) -> None:
-    """Shape changes are decided by what is stored, not by what is remembered."""
+    """A shape change reads the stored document, not the cached one."""
     inner = LocalStore(tmp_path)
     tessarr.create_array(inner, shape=(2,), chunks=(2,), dtype="i4", fill_value=7)
     a = tessarr.open_array(LRUStoreCache(inner, None), mode="r+")
@@ -273,7 +273,7 @@ def test_append_through_cache_sees_external_append(tmp_path: Path) -> None:
 
 
 def test_cache_respects_max_size() -> None:
-    """Never more bytes than allowed; what is larger is passed through."""
+    """The cache never exceeds its size, and passes larger values through."""
     cache, counting, inner = cached(10_000)
     for number in range(50):
         inner.put(f"k{number}", bytes(1000))
@@ -289,7 +289,7 @@ def test_cache_respects_max_size() -> None:
 
 
 def test_threads_through_a_small_cache_read_what_was_written_last() -> None:
-    """Whatever is remembered and forgotten meanwhile."""
+    """Each thread reads its last write, whatever the cache evicts."""
     cache, _, _ = cached(3000)
 
     def work(number: int) -> None:
@@ -304,11 +304,11 @@ def test_threads_through_a_small_cache_read_what_was_written_last() -> None:
 
 
 def test_cache_of_replaced_open_value_is_consistent(tmp_path: Path) -> None:
-    """Its parts belong together or are refused; whoever asks for the value reads the new one."""
+    """Parts of a replaced value raise an error; a new read returns the new value."""
     cache = LRUStoreCache(LocalStore(tmp_path), max_size=10_000)
     cache.put("k", b"a" * 20_000)
     assert cache.open_value("k") is not None
-    opened = cache.open_value("k")  # that it is there is remembered
+    opened = cache.open_value("k")  # the cache knows that the key exists
     assert opened is not None
     cache.put("k", b"b" * 20_000)
     with pytest.raises(StoreError) as caught:

@@ -1,4 +1,4 @@
-"""Stores in dicts: what they hold, and when two are one."""
+"""Stores in dicts: their contents and their equality."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tessarr.stores import DictStore, KVStore, MemoryStore
 
 
 def test_dict_store_nests_dicts() -> None:
-    """Keys are nested, and dicts that are empty go."""
+    """Keys are nested dicts, and empty dicts are removed."""
     store = DictStore(cls=OrderedDict)
     store.update({"a/b/c": b"1", "a/d": b"2", "e": b"3"})
     assert store.root == {"a": {"b": {"c": b"1"}, "d": b"2"}, "e": b"3"}
@@ -29,7 +29,7 @@ def test_dict_store_nests_dicts() -> None:
 
 
 def test_value_with_keys_below_it_raises() -> None:
-    """As in a folder: the store says which is in the way, and nothing changes."""
+    """As in a folder, the error names the conflicting key, and nothing changes."""
     store = DictStore({"a": {"b": b"1"}})
     with pytest.raises(StoreError, match="there are keys below it"):
         store["a"] = b"2"
@@ -40,7 +40,7 @@ def test_value_with_keys_below_it_raises() -> None:
 
 @pytest.mark.slow
 def test_deeply_nested_keys_are_listed() -> None:
-    """A key that one stored is also listed and removed."""
+    """A key that a user stored is also listed and deleted."""
     store = DictStore()
     key = "a/" * 3000 + "b"
     store[key] = b"1"
@@ -50,7 +50,7 @@ def test_deeply_nested_keys_are_listed() -> None:
 
 
 def test_stores_over_one_object_are_equal() -> None:
-    """Equality asks for the object, not for what it holds."""
+    """Stores compare the identity of the dict, not its contents."""
     items: dict[str, bytes] = {}
     assert DictStore(items) == DictStore(items) != DictStore({})
     assert KVStore(items) == KVStore(items) != KVStore({})
@@ -60,7 +60,7 @@ def test_stores_over_one_object_are_equal() -> None:
 
 
 def test_pickle_contains_values() -> None:
-    """With the separator, which new arrays of format 2 follow."""
+    """A pickle includes the separator, which new arrays of format 2 use."""
     store = DictStore(dimension_separator="/")
     tessarr.create_array(store, data=[[1, 2]], chunks=1, zarr_format=2)
     assert store.root["0"].keys() == {"0", "1"}
@@ -72,6 +72,6 @@ def test_pickle_contains_values() -> None:
 
 
 def test_names_are_public() -> None:
-    """As in zarr-python 2, beside the functions."""
+    """The names of zarr-python 2 are public, beside the functions."""
     assert (tessarr.DictStore, tessarr.KVStore) == (DictStore, KVStore)
     assert tessarr.MemoryStore is MemoryStore is tessarr.storage.MemoryStore

@@ -1,4 +1,4 @@
-"""Folders by the names of zarr-python 2: nested keys, temporary folders."""
+"""Folder stores with the names of zarr-python 2: nested keys, temporary folders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tessarr.stores import DirectoryStore, LocalStore, NestedDirectoryStore, Tem
 
 
 def test_directory_stores_are_equal_by_path(tmp_path: Path) -> None:
-    """Whatever the class, the same folder is the same store."""
+    """Stores of one folder are equal, whatever their class."""
     store = DirectoryStore(str(tmp_path))
     assert store == LocalStore(tmp_path) == NestedDirectoryStore(tmp_path)
     assert store != DirectoryStore(tmp_path / "other")
@@ -29,7 +29,7 @@ def test_directory_stores_are_equal_by_path(tmp_path: Path) -> None:
 
 
 def test_directory_store_keys_are_files(tmp_path: Path) -> None:
-    """What is assigned is a file, and a removed folder is gone."""
+    """An assigned value is a file, and `rmdir` removes a folder."""
     store = DirectoryStore(tmp_path / "root")
     store["foo"] = bytearray(b"bar")
     store["a/b/c"] = memoryview(b"xxx")
@@ -45,7 +45,7 @@ def test_directory_store_keys_are_files(tmp_path: Path) -> None:
 
 
 def test_nested_store_gives_new_arrays_nested_keys(tmp_path: Path) -> None:
-    """An array of format 2 follows the store, and says so in its metadata."""
+    """An array of format 2 takes the separator of the store and records it in its metadata."""
     store = NestedDirectoryStore(tmp_path)
     a = tessarr.create_array(store, data=[[1, 2], [3, 4]], chunks=1, zarr_format=2)
     assert (tmp_path / "1/0").is_file()
@@ -63,7 +63,7 @@ def test_nested_store_gives_new_arrays_nested_keys(tmp_path: Path) -> None:
 
 
 def test_nested_store_reads_arrays_without_separator(tmp_path: Path) -> None:
-    """Older programs left the separator to the store; what metadata do say, holds."""
+    """Old programs left the separator to the store; a separator in the metadata has priority."""
     plain = LocalStore(tmp_path)
     tessarr.create_array(plain, data=[[1, 2], [3, 4]], chunks=1, zarr_format=2)
     store = NestedDirectoryStore(tmp_path)
@@ -89,14 +89,14 @@ def test_nested_store_reads_arrays_without_separator(tmp_path: Path) -> None:
 
 
 def test_format_3_ignores_separator_of_store(tmp_path: Path) -> None:
-    """The separator of a store means nothing to arrays of format 3."""
+    """Arrays of format 3 ignore the separator of the store."""
     store = DirectoryStore(tmp_path, dimension_separator=".")
     tessarr.create_array(store, data=[[1, 2], [3, 4]], chunks=1)
     assert "c/1/1" in store
 
 
 def test_unpickled_directory_store_has_same_folder(tmp_path: Path) -> None:
-    """Class, path and separator come back; a temporary folder as one that stays."""
+    """A pickle holds class, path and separator; an unpickled temporary folder is permanent."""
     store = DirectoryStore(tmp_path, dimension_separator="/", read_only=True)
     again = pickle.loads(pickle.dumps(store))
     assert (type(again), again, again.dimension_separator) == (DirectoryStore, store, "/")
@@ -113,7 +113,7 @@ def test_unpickled_directory_store_has_same_folder(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_temp_store_removes_folder_at_exit(tmp_path: Path) -> None:
-    """Not with a child that was forked, and not later."""
+    """The exit of the process removes the folder; the exit of a forked child does not."""
     code = """
 import os, sys
 from tessarr.stores import TempStore

@@ -1,4 +1,4 @@
-"""Zip files: what is written can be read by others, and nothing that they hold does harm."""
+"""Zip stores: interoperability, modes, concurrency and size."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from tessarr.errors import (
 from tessarr.store.zip.format import Entry, build_directory, build_local_header
 from tessarr.stores import LocalStore, ZipStore
 
-OURS = [93, 95]  # Zstandard and xz, which zipfile does not know before Python 3.14
+OURS = [93, 95]  # Zstandard and xz, which zipfile does not support before Python 3.14
 
 
-# What it is for
+# The purpose of the store
 
 
 def test_zip_tutorial_example_runs(tmp_path: Path) -> None:
-    """A file as large as it was in 2016, where the chunks are."""
+    """The file has the size of the example from 2016, apart from the chunks."""
     path = tmp_path / "example.zip"
     store = ZipStore(path, mode="w")
     a = tessarr.create_array(
@@ -57,7 +57,7 @@ def test_zip_tutorial_example_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_zipfile_reads_written_file(tmp_path: Path, method: int) -> None:
-    """Every method, names that are not ASCII, values of any size."""
+    """The file holds values of any size, under non-ASCII names, with every method."""
     path = tmp_path / "a.zip"
     values = {"a/b": b"1" * 5000, "é/ü": b"", "c": os.urandom(3000)}
     with ZipStore(path, method, mode="x") as store:
@@ -72,7 +72,7 @@ def test_zipfile_reads_written_file(tmp_path: Path, method: int) -> None:
 @pytest.mark.covers("V3-ZIP-01")
 @pytest.mark.parametrize("method", METHODS)
 def test_zip_store_reads_file_of_zipfile(method: int) -> None:
-    """Stored or compressed, and folders are no values."""
+    """The store reads stored and compressed values, and ignores folder entries."""
     values = {"a/b": b"1" * 5000, "é/ü": b"", "c": os.urandom(3000)}
     store = open_zip(write_zip(values | {"a/": b""}, method=method))
     assert dict(store) == values
@@ -81,7 +81,7 @@ def test_zip_store_reads_file_of_zipfile(method: int) -> None:
 
 @pytest.mark.parametrize("method", OURS)
 def test_zstandard_and_xz(tmp_path: Path, method: int) -> None:
-    """No more is unpacked than an entry claims, and it cannot claim too much."""
+    """A reader unpacks no more bytes than an entry claims, and limits that claim."""
     path = tmp_path / "a.zip"
     values = {"a/b": bytes(1 << 20), "é/ü": b"", "c": os.urandom(3000)}
     with ZipStore(path, method, mode="x") as store:
@@ -101,14 +101,14 @@ def test_zstandard_and_xz(tmp_path: Path, method: int) -> None:
 
 @pytest.mark.slow
 def test_maximum_compression_ratios_are_accepted() -> None:
-    """What all methods make of nothing but zeros is read."""
+    """The store reads the densest output of each method, which encodes zeros."""
     for method in METHODS[1:]:
         assert open_zip(write_zip({"a": bytes(1 << 25)}, method=method))["a"] == bytes(1 << 25)
 
 
 @pytest.mark.covers("V3-ZIP-01")
 def test_zip_of_stream_is_read() -> None:
-    """Sizes behind the bytes, zip64, comments, something before the first entry."""
+    """Sizes behind the data, zip64, comments and bytes before the first entry are valid."""
 
     class Stream(io.RawIOBase):
         def __init__(self) -> None:
@@ -137,7 +137,7 @@ def test_zip_of_stream_is_read() -> None:
 
 @pytest.mark.covers("V3-ZIP-01")
 def test_last_entry_of_name_counts() -> None:
-    """What other programs wrote twice is read once, and written once."""
+    """A duplicate name has one value, and later writes store it once."""
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -152,7 +152,7 @@ def test_last_entry_of_name_counts() -> None:
 
 @pytest.mark.parametrize("in_memory", [False, True])
 def test_close_removes_garbage(tmp_path: Path, in_memory: bool) -> None:
-    """The last value of each key, and a file that is as large as if it had been written once."""
+    """The closed file has the size of a file whose values were written once."""
     place: Any = io.BytesIO() if in_memory else tmp_path / "a.zip"
     path = place if in_memory else str(place)
     with ZipStore(place, mode="w") as store:
@@ -176,7 +176,7 @@ def test_close_removes_garbage(tmp_path: Path, in_memory: bool) -> None:
 
 
 def test_little_garbage_in_large_file_stays(tmp_path: Path) -> None:
-    """A large file is not copied for a little; for a fifth of it, it is."""
+    """Closing copies a large file only if a fifth of it is unused."""
     path = tmp_path / "a.zip"
     large = bytes(1 << 22)
     with ZipStore(path, mode="w") as store:
@@ -198,7 +198,7 @@ def test_little_garbage_in_large_file_stays(tmp_path: Path) -> None:
 
 
 def test_modes(tmp_path: Path) -> None:
-    """As files are opened, and a missing one is known before anything else."""
+    """The modes match those of `open`, and a missing file raises an error at once."""
     path = tmp_path / "below" / "a.zip"
     for mode in ("r", "r+"):
         with pytest.raises(NotFoundError, match="there is no file"):
@@ -231,7 +231,7 @@ def test_modes(tmp_path: Path) -> None:
 
 
 def test_failed_creation_leaves_no_file(tmp_path: Path) -> None:
-    """Opening to append makes no file; creating one does."""
+    """Opening for append creates no file."""
     ZipStore(tmp_path / "a.zip").close()
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(NotFoundError):
@@ -242,7 +242,7 @@ def test_failed_creation_leaves_no_file(tmp_path: Path) -> None:
 def test_zip_mode_a_creates_file_at_first_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor a folder: what looks, changes nothing or fails leaves none."""
+    """Reads, writes without effect and failed writes create neither a file nor a folder."""
     path = tmp_path / "below" / "a.zip"
     store = ZipStore(path)
     assert (dict(store), "a" in store) == ({}, False)
@@ -267,7 +267,7 @@ def _full(*_: object) -> int:
 
 
 def test_file_created_by_other_process_meanwhile_raises(tmp_path: Path) -> None:
-    """It is seen, and added to; one that is none is an error as long as it is there."""
+    """The store reads and extends the new file; a file that is no Zip file raises an error."""
     path = tmp_path / "a.zip"
     store = ZipStore(path)
     assert list(store) == []
@@ -284,7 +284,7 @@ def test_file_created_by_other_process_meanwhile_raises(tmp_path: Path) -> None:
 
 
 def test_closed_zip_store_raises(tmp_path: Path) -> None:
-    """Nothing is read or written after the end; closing again is fine."""
+    """After `close`, every operation raises an error, except a second `close`."""
     path = tmp_path / "a.zip"
     store = ZipStore(path)
     store["a"] = b"1"
@@ -310,7 +310,7 @@ def test_closed_zip_store_raises(tmp_path: Path) -> None:
 
 
 def test_by_its_path(tmp_path: Path) -> None:
-    """What ends in .zip is a Zip file, and several arrays can be written to it at a time."""
+    """A path that ends in .zip is a Zip file, and accepts several arrays."""
     path = tmp_path / "a.ZIP"
     a = tessarr.create_array(path, path="a", data=[1, 2, 3])
     b = tessarr.create_array(str(path), path="b", data=[4])
@@ -338,7 +338,7 @@ def test_by_its_path(tmp_path: Path) -> None:
 def test_zip_file_of_any_name_is_opened_by_its_path(
     tmp_path: Path, name: str, method: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What the file begins with counts, in Python and in the command."""
+    """The signature of the file decides, in Python and in the command."""
     folder = LocalStore(tmp_path / "folder")
     tessarr.create_group(folder, attributes={"x": 1}).create_array("b", data=[1, 2])
     path = tmp_path / name
@@ -371,7 +371,7 @@ def test_empty_zip_file_of_any_name_is_a_zip_store(tmp_path: Path) -> None:
 
 
 def test_new_file_called_ozx_is_a_zip_file(tmp_path: Path) -> None:
-    """That is what OME-Zarr calls a Zip file."""
+    """OME-Zarr uses this suffix for Zip files."""
     with tessarr.open_group(tmp_path / "a.ozx", "a") as group:
         group.create_array("b", data=[1])
     assert zipfile.is_zipfile(tmp_path / "a.ozx")
@@ -379,7 +379,7 @@ def test_new_file_called_ozx_is_a_zip_file(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_unreferenced_zip_store_is_closed(tmp_path: Path) -> None:
-    """An array that is forgotten, and the end of Python, complete the file."""
+    """The garbage collector and the exit of Python complete the file."""
     path = tmp_path / "a.zip"
     tessarr.create_array(path, data=[1, 2])
     assert "zarr.json" in read_zip(path)
@@ -390,7 +390,7 @@ def test_unreferenced_zip_store_is_closed(tmp_path: Path) -> None:
 
 @pytest.mark.covers("V3-ZIP-01")
 def test_zip_of_one_folder_opens_that_folder(tmp_path: Path) -> None:
-    """Where somebody packed a folder with a node, by its path the node is found."""
+    """If the only top-level folder holds a node, the path of the file opens that node."""
     folder = LocalStore(tmp_path / "data.zarr")
     tessarr.create_array(folder, data=[1, 2])
     values = {f"data.zarr/{key}": value for key, value in folder.items()}
@@ -408,7 +408,7 @@ def test_zip_of_one_folder_opens_that_folder(tmp_path: Path) -> None:
 
 
 def test_zip_of_one_folder_with_node_of_same_name(tmp_path: Path) -> None:
-    """What is below the node is found before the node itself; what is new is below the folder."""
+    """Paths resolve below the node first; new values go below the folder."""
     folder = LocalStore(tmp_path / "a")
     tessarr.create_group(folder).create_array("a", data=[1, 2])
     path = tmp_path / "a.zip"
@@ -419,7 +419,7 @@ def test_zip_of_one_folder_with_node_of_same_name(tmp_path: Path) -> None:
 
 
 def test_file_objects(tmp_path: Path) -> None:
-    """They are read, written from beginning to end, and left open."""
+    """File objects are read, written in order, and left open."""
     with (tmp_path / "a.zip").open("w+b") as file:
         with ZipStore(file, mode="w") as store:
             a = tessarr.create_array(store, data=[1, 2, 3])
@@ -445,7 +445,7 @@ def test_file_objects(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_pickle_reads(tmp_path: Path) -> None:
-    """What was written before, in another process too; a file object cannot be pickled."""
+    """A pickle opens the stored values in another process; a file object is not picklable."""
     path = tmp_path / "a.zip"
     a = tessarr.create_array(ZipStore(path, mode="w"), data=[1, 2, 3])
     pickled = pickle.dumps(a)
@@ -463,7 +463,7 @@ def test_a_pickle_reads(tmp_path: Path) -> None:
 
 
 def test_equality_and_text(tmp_path: Path) -> None:
-    """By path and mode."""
+    """Stores are equal by path and mode."""
     path = str(tmp_path / "a.zip")
     ZipStore(path, mode="w").close()
     store = ZipStore(path, mode="r")
@@ -472,12 +472,12 @@ def test_equality_and_text(tmp_path: Path) -> None:
     assert repr(store) == f"ZipStore({path!r}, mode='r')"
 
 
-# Several at a time
+# Concurrent use
 
 
 @pytest.mark.slow
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
-    """A second one is refused, in this process and in another; readers wait for the end."""
+    """A second writer in any process raises an error; readers wait for the end of a write."""
     path = tmp_path / "a.zip"
     store = ZipStore(path, mode="w")
     store["a"] = b"1"
@@ -499,7 +499,7 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
 
 
 def test_zip_open_value_is_snapshot(tmp_path: Path) -> None:
-    """A writer that replaces and tidies does not disturb who reads."""
+    """Open values of readers survive replacements and compaction by a writer."""
     path = tmp_path / "a.zip"
     with ZipStore(path, mode="w") as store:
         store["a"] = b"1" * 1000
@@ -515,7 +515,7 @@ def test_zip_open_value_is_snapshot(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_replaced_zip_value_is_never_absent(tmp_path: Path) -> None:
-    """Readers do not wait for writers: what they find is the old value or the new one."""
+    """Readers do not wait for writers: they read the old value or the new one."""
     there: list[bool] = []
 
     class Watched(dict[str, Entry]):
@@ -557,7 +557,7 @@ def test_a_forked_child_reads_and_does_not_write(tmp_path: Path) -> None:
 
 
 def test_zip_stored_values_allow_ranged_reads() -> None:
-    """A part of a stored value, such as a chunk of a shard, takes two small reads."""
+    """A part of a stored value, such as a subchunk, needs two small reads."""
 
     class Noting(io.BytesIO):
         reads: list[int]
@@ -580,7 +580,7 @@ def test_zip_stored_values_allow_ranged_reads() -> None:
 
 @pytest.mark.slow
 def test_zip_with_more_than_65535_values() -> None:
-    """The file has the records of zip64 then, and only then."""
+    """Only such a file has zip64 records."""
     data = bytearray()
     entries = []
     for number in range(0xFFFF):
@@ -598,12 +598,12 @@ def test_zip_with_more_than_65535_values() -> None:
 
 
 def test_zip_larger_than_4_gib(tmp_path: Path) -> None:
-    """Offsets are those of zip64; nothing is copied to remove a hole."""
+    """Offsets use zip64; a small unused range is not worth a copy of the file."""
     path = tmp_path / "a.zip"
     with ZipStore(path, mode="w") as store:
         store["a"] = b"1"
         hole = 5 << 30
-        store._archive._file.truncate(hole)  # sparse: nothing is written
+        store._archive._file.truncate(hole)  # a sparse file
         store._archive._end = hole
         store["b"] = b"2"
     assert read_zip(path) == {"a": b"1", "b": b"2"}
@@ -614,7 +614,7 @@ def test_zip_larger_than_4_gib(tmp_path: Path) -> None:
 
 
 def test_urls(tmp_path: Path) -> None:
-    """A file, with a path in it, and what fsspec says for that."""
+    """A URL names a file, with a path inside, in the syntax of fsspec."""
     path = tmp_path / "a.zip"
     tessarr.create_array(f"zip://{path}", path="x/y", data=[1, 2])
     for url in (f"zip://{path}", f"zip://::file://{path}", f"zip://::{path}"):
@@ -625,7 +625,7 @@ def test_urls(tmp_path: Path) -> None:
 
 
 def test_failed_write_leaves_zip_unchanged() -> None:
-    """A full disk: the old value is there, and the file can still be completed."""
+    """After a full disk, the old value is readable, and the file accepts later writes."""
 
     class Full(io.BytesIO):
         room = 1 << 20
@@ -663,7 +663,7 @@ def test_a_folder_is_no_zip_file_and_a_file_no_folder(tmp_path: Path) -> None:
 
 
 def test_flush_while_node_is_replaced_keeps_the_old_node(tmp_path: Path) -> None:
-    """The directory of the file has the old values until the new node is complete."""
+    """The central directory lists the old values until the new node is complete."""
     path = str(tmp_path / "a.zip")
     store = ZipStore(path, mode="w")
     group = tessarr.create_group(store)
@@ -693,7 +693,7 @@ def test_flush_while_node_is_replaced_keeps_the_old_node(tmp_path: Path) -> None
 
 
 def test_move_of_node_gives_values_other_names(tmp_path: Path) -> None:
-    """Names are part of the file: what is moved is stored again under its new name."""
+    """Names are part of the file, so a move stores the values again."""
     path = str(tmp_path / "a.zip")
     with tessarr.open_group(path, mode="w") as group:
         group["x/y"] = np.arange(6)

@@ -1,4 +1,4 @@
-"""Damaged and hostile zip files: an error says what is wrong, and nothing else happens."""
+"""Damaged and hostile Zip files: a clear error, and no other effect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tessarr.stores import ZipStore
 
 @pytest.mark.slow
 def test_a_killed_writer(tmp_path: Path) -> None:
-    """What it wrote since the file was complete is found again."""
+    """Repair recovers the values after the last complete directory."""
     path = tmp_path / "a.zip"
     with ZipStore(path, mode="w") as store:
         store.update({"a": b"1", "b": b"2", "gone": b"3"})
@@ -60,7 +60,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_truncated_anywhere() -> None:
-    """Every shorter file is refused, and says where it was."""
+    """Every truncated file raises an error that names it."""
     data = write_zip({"a/b": b"1" * 50, "c": b"22"}, method=zipfile.ZIP_DEFLATED)
     for size in range(len(data)):
         with pytest.raises(DataError, match=r"cannot open .* as a Zip file"):
@@ -74,7 +74,7 @@ WHOLE = write_zip({"a/b": bytes(range(256)) * 2, "c": b"22"}, method=zipfile.ZIP
 
 @given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), max_size=3))
 def test_damaged_anywhere(changes: list[tuple[int, int]]) -> None:
-    """A damaged file is refused, or a value is, or values are what they were."""
+    """A changed byte raises an error for the file or for a value, or changes no value."""
     data = bytearray(WHOLE)
     for at, value in changes:
         data[at] = value
@@ -88,7 +88,7 @@ def test_damaged_anywhere(changes: list[tuple[int, int]]) -> None:
 
 
 def test_a_wrong_checksum(tmp_path: Path) -> None:
-    """A damaged value is named, and the others are read."""
+    """The error names the damaged value, and the others are readable."""
     data = bytearray(write_zip({"a": b"first", "b": b"second"}))
     at = data.index(b"first")
     data[at] ^= 1
@@ -101,13 +101,13 @@ def test_a_wrong_checksum(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a/../../x", "a//x", "a/./x", "..", "../"])
 def test_escaping_names_raise(name: str) -> None:
-    """Nothing is unpacked, yet whoever makes such a name means harm."""
+    """The store unpacks no files, but such names indicate an attack."""
     with pytest.raises(DataError, match="may lead out of the file's place"):
         open_zip(write_zip({"a": b"1", name: b"2"}))
 
 
 def test_overlapping_entries_raise() -> None:
-    """Two names of the same bytes, and one that lies in another: how bombs are made."""
+    """Overlapping entries, which zip bombs use, raise an error."""
     inner = write_zip({"b": b"x" * 10})
     outer = bytearray(write_zip({"a": inner, "b": b"x" * 10}))
     at = outer.rindex(b"PK\1\2")
@@ -119,13 +119,13 @@ def test_overlapping_entries_raise() -> None:
 
 
 def test_impossible_sizes_raise() -> None:
-    """A value that claims to be larger than its bytes can make it takes no memory."""
+    """An impossible size claim allocates no memory."""
     for method in METHODS:
         data = bytearray(write_zip({"a": b"x" * 100}, method=method))
         struct.pack_into("<I", data, data.rindex(b"PK\1\2") + 24, 1 << 30)
         with pytest.raises(DataError, match=r"claims that .* bytes unpack to 1073741824"):
             open_zip(bytes(data))
-    for method in METHODS[1:]:  # more than it says: no more than that is unpacked
+    for method in METHODS[1:]:  # the claim is smaller than the value: unpacking stops there
         data = bytearray(write_zip({"a": bytes(1 << 20)}, method=method))
         struct.pack_into("<I", data, data.rindex(b"PK\1\2") + 24, 100)
         with pytest.raises(DataError, match="it unpacks to more, not to 100 bytes"):
@@ -133,14 +133,14 @@ def test_impossible_sizes_raise() -> None:
 
 
 def test_too_large_metadata_raises() -> None:
-    """The size is known before anything is unpacked."""
+    """The size limit applies before unpacking."""
     data = write_zip({"zarr.json": b" " * (1 << 20)}, method=zipfile.ZIP_DEFLATED)
     with tessarr.options(metadata_bytes=1000), pytest.raises(tessarr.errors.MetadataError):
         tessarr.open(open_zip(data), "r")
 
 
 def test_unsupported_zip_features_raise() -> None:
-    """Encrypted values, unknown methods and volumes are named."""
+    """The error names encryption, unknown methods and multiple volumes."""
     data = bytearray(write_zip({"a": b"1"}))
     at = data.rindex(b"PK\1\2")
     data[at + 8] |= 1
@@ -157,7 +157,7 @@ def test_unsupported_zip_features_raise() -> None:
 
 
 def test_misplaced_directory_raises() -> None:
-    """Counts and places that contradict each other are refused."""
+    """Contradictory counts and offsets raise an error."""
     data = write_zip({"a": b"1", "b": b"2"})
     end = data.rindex(b"PK\5\6")
     for at, form, value in (
@@ -201,7 +201,7 @@ CHANGES: dict[str, tuple[Callable[[tessarr.Group], Any], dict[str, Any]]] = {
 def test_repair_after_change_that_stopped_anywhere_leaves_old_or_new(
     tmp_path: Path, change: str, flushed: bool, step: int
 ) -> None:
-    """Wherever a file ends, its nodes are those before the change or after it."""
+    """For each end of the file, its nodes are those before or after the change."""
     path, copy = tmp_path / "a.zip", tmp_path / "b.zip"
     store = ZipStore(path, mode="w")
     group = tessarr.create_group(store)
@@ -218,7 +218,7 @@ def test_repair_after_change_that_stopped_anywhere_leaves_old_or_new(
         before["g/a"] = OLD
     act(group)
     after = path.stat().st_size
-    store["last"] = b"1"  # a deletion is written before the next value
+    store["last"] = b"1"  # a deletion is recorded before the next value
     content = path.read_bytes()
     seen = []
     for end in (*range(begin, len(content), step), len(content)):
@@ -236,7 +236,7 @@ def test_repair_after_change_that_stopped_anywhere_leaves_old_or_new(
 
 
 def test_repair_after_replacement_that_failed_before_forgets_its_values(tmp_path: Path) -> None:
-    """Values of a replacement that was given up are none of the next one."""
+    """Values of a failed replacement do not appear in the next one."""
     path = tmp_path / "a.zip"
     store = ZipStore(path, mode="w")
     group = tessarr.create_group(store)
@@ -266,7 +266,7 @@ def test_repair_after_replacement_that_failed_before_forgets_its_values(tmp_path
 
 
 def test_repair_of_tidied_file_with_replaced_node_finds_it(tmp_path: Path) -> None:
-    """After closing, replaced values are as all others, also if a later writer is killed."""
+    """After closing, a replaced node is found even if a later writer is killed."""
     path = tmp_path / "a.zip"
     with tessarr.open_group(str(path), mode="w") as group:
         group["x"] = OLD

@@ -12,7 +12,7 @@ METHODS = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.
 
 
 def read_zip(path: Any) -> dict[str, bytes]:
-    """Return the members of a file, which the standard library must find undamaged."""
+    """Return the members of a file, after the standard library checks it."""
     with zipfile.ZipFile(path) as file:
         assert file.testzip() is None
         names = file.namelist()
