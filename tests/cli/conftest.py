@@ -50,14 +50,14 @@ def program() -> Callable[..., Any]:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A new current folder."""
+    """Change to a new folder and return it."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def old(here: Path) -> Path:
-    """The folder ``old``, an array of format 1 that holds 1, 2 and 3."""
+    """Return the folder ``old``, an array of format 1 with the elements 1, 2 and 3."""
     meta = {
         "zarr_format": 1,
         "shape": [3],

@@ -1,4 +1,4 @@
-"""``tessarr advise``: what it measures is true, and what it recommends is better."""
+"""``tessarr advise``: correct measurements and better recommendations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def field(*shape: int) -> Any:
 
 @pytest.fixture(autouse=True)
 def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is timed takes a millisecond: what is best does not depend on the machine."""
+    """Make each timed action take a millisecond, so that results do not depend on the machine."""
     monkeypatch.setattr(advise_measure, "perf_counter", map((0.001).__mul__, count()).__next__)
 
 
@@ -51,7 +51,7 @@ def advised(run: Run, *arguments: Any) -> Any:
 
 
 def test_advise_prints_table_and_command(data: Path, run: Run) -> None:
-    """What is best first, what is there now in it, and how to get there."""
+    """The table has the best layout first and includes the current one; a command follows."""
     code, out, err = run("advise", "data.zarr/cube", "--read", "[:, 5, 5]", "--sample", "64K", *FAR)
     assert (code, err) == (0, "")
     lines = out.splitlines()
@@ -63,7 +63,7 @@ def test_advise_prints_table_and_command(data: Path, run: Run) -> None:
 
 
 def test_advise_recommends_better_layout(data: Path, run: Run) -> None:
-    """Columns of an array that is stored in planes: far fewer requests and bytes."""
+    """For column reads of an array of planes, the advice needs far fewer requests and bytes."""
     found = advised(run, "data.zarr/cube", "--read", "[:, 5, 5]", "--sample", "256K", *FAR)
     (now,) = (one for one in found["layouts"] if one["current"])
     best = found["layouts"][0]
@@ -77,7 +77,7 @@ def test_advise_recommends_better_layout(data: Path, run: Run) -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_advised_command_creates_layout(here: Path, run: Run, zarr_format: Any) -> None:
-    """The copy has the chunks, shards and codecs that were measured, and the same values."""
+    """The copy has the measured chunks, shards and codecs, and equal values."""
     tessarr.create_array("a b", data=field(40, 32, 32), chunks=(40, 8, 8), zarr_format=zarr_format)
     found = advised(run, "a b", "--read", "[0]", "--target", "b", *FAR, "--prefer", "size")
     best = found["layouts"][0]
@@ -90,7 +90,7 @@ def test_advised_command_creates_layout(here: Path, run: Run, zarr_format: Any) 
 
 
 def test_advise_default_reads_are_planes(data: Path, run: Run) -> None:
-    """A plane across each axis."""
+    """The default reads are one plane across each axis."""
     found = advised(run, "data.zarr/cube", "--sample", "64K")
     assert found["reads"] == ["[0, :, :]", "[:, 0, :]", "[:, :, 0]"]
     tessarr.create_array("line", data=np.arange(5000))
@@ -98,7 +98,7 @@ def test_advise_default_reads_are_planes(data: Path, run: Run) -> None:
 
 
 def test_advise_sample_size_is_bounded(data: Path) -> None:
-    """No more is read, and all of a small array is the sample."""
+    """The sample never exceeds the limit; a small array is its own sample."""
     a = tessarr.open_array("data.zarr/cube")
     assert 0.4 * 65536 <= take_sample(a, 65536).values.nbytes <= 65536
     whole = take_sample(a, 1 << 20)
@@ -109,7 +109,7 @@ def test_advise_sample_size_is_bounded(data: Path) -> None:
 @pytest.mark.parametrize("settings", [{}, {"shards": (32, 64, 64)}, {"zarr_format": 2}])
 @pytest.mark.parametrize("text", ["0, :, :", ":, 5, 5", "10:30, ::2, 60"])
 def test_advise_measures_stored_bytes(here: Path, settings: dict[str, Any], text: str) -> None:
-    """Of the whole as the sample: the numbers of the real array, counted."""
+    """With the whole array as sample, the numbers equal those of the real store."""
     data = field(64, 64, 64)
     store = CountingStore(LocalStore("a"))
     a = tessarr.create_array(store, data=data, chunks=(8, 16, 32), **settings)
@@ -127,7 +127,7 @@ def test_advise_measures_stored_bytes(here: Path, settings: dict[str, Any], text
     tessarr.open_array(store)[key]
     after = store.counts()
     (cost,) = found.reads
-    opened = 1 if settings.get("zarr_format") != 2 else 2  # the documents
+    opened = 1 if settings.get("zarr_format") != 2 else 2  # the metadata documents
     assert cost.requests == pytest.approx(after["reads"] - before["reads"] - opened, abs=2)
     assert cost.size_bytes == pytest.approx(after["read_bytes"] - before["read_bytes"], rel=0.2)
     assert found.stored_bytes == pytest.approx(a.nbytes_stored, rel=0.05)
@@ -138,7 +138,7 @@ def test_advise_measures_stored_bytes(here: Path, settings: dict[str, Any], text
 
 
 def test_advise_extrapolates_from_sample(here: Path) -> None:
-    """From an eighth of the data, what all of it takes."""
+    """The estimate from an eighth of the data matches the whole array."""
     data = field(64, 64, 64)
     a = tessarr.create_array("a", data=data, chunks=(16, 16, 16))
     access = Access("", (range(64), range(5, 6), range(5, 6)))
@@ -154,7 +154,7 @@ def test_advise_extrapolates_from_sample(here: Path) -> None:
 
 
 def test_advise_samples_stored_chunks(here: Path, run: Run) -> None:
-    """An array that is mostly empty is not measured by its emptiness."""
+    """The sample of a mostly empty array consists of stored chunks."""
     a = tessarr.create_array("a", shape=(1 << 30,), chunks=(1 << 12,), dtype="f8")
     a[5 << 20 : (5 << 20) + 8192] = np.random.default_rng(0).random(8192)
     sample = take_sample(a, 1 << 15)
@@ -171,7 +171,7 @@ def test_advise_samples_stored_chunks(here: Path, run: Run) -> None:
     ("dtype", "zarr_format"), [("i2", 2), ("c8", 3), ([("x", "i4"), ("y", "f4")], 3)]
 )
 def test_other_data_types(here: Path, run: Run, dtype: Any, zarr_format: Any) -> None:
-    """And formats: what format 2 cannot have is not tried."""
+    """Measurements omit settings that format 2 lacks."""
     tessarr.create_array("a", data=np.ones((90, 90), dtype), zarr_format=zarr_format)
     found = advised(run, "a")
     shards = {one["shards"] is None for one in found["layouts"]}
@@ -182,14 +182,14 @@ def test_other_data_types(here: Path, run: Run, dtype: Any, zarr_format: Any) ->
 
 
 def test_text(here: Path, run: Run) -> None:
-    """Elements of any length."""
+    """Elements have variable length."""
     words = np.array([f"word {i}" for i in range(3000)], object)
     tessarr.create_array("a", data=words, dtype=str, chunks=100)
     assert advised(run, "a")["layouts"][0]["stored_bytes"] > 1000
 
 
 def test_filters_stay(here: Path) -> None:
-    """What is measured decodes to the same values."""
+    """The measured codecs decode to equal values."""
     filters = [{"id": "fixedscaleoffset", "offset": 0, "scale": 10, "dtype": "<f4", "astype": "i2"}]
     a = tessarr.create_array("a", data=field(40, 40), filters=filters, zarr_format=2)
     found = measure_layout(
@@ -199,7 +199,7 @@ def test_filters_stay(here: Path) -> None:
 
 
 def test_preferences(data: Path, run: Run) -> None:
-    """Size, if that is what counts, is smaller than when writing does."""
+    """A preference for size gives a smaller array than a preference for write speed."""
     best = {
         what: advised(run, "data.zarr/cube", "--sample", "64K", "--prefer", what)["layouts"][0]
         for what in ("size", "writing")
@@ -222,14 +222,14 @@ def test_preferences(data: Path, run: Run) -> None:
 def test_advise_invalid_selection_raises(
     data: Path, run: Run, arguments: list[str], code: int, words: str
 ) -> None:
-    """Told before anything is measured."""
+    """The error precedes all measurements."""
     found, out, err = run("advise", "data.zarr/cube", *arguments)
     assert (found, out) == (code, "")
     assert words in err
 
 
 def test_advise_unsuitable_array_raises(here: Path, run: Run) -> None:
-    """Nothing to take a sample of, and nothing to divide."""
+    """An array without elements or without axes raises an error."""
     tessarr.create_array("empty", shape=(10,), dtype="i4")
     assert "no stored chunks" in run("advise", "empty")[2]
     tessarr.create_array("point", data=1)
@@ -239,7 +239,7 @@ def test_advise_unsuitable_array_raises(here: Path, run: Run) -> None:
 @pytest.mark.parametrize("shape", [(1,), (7,), (10**6,), (3, 10**5), (50, 60, 70), (1, 1, 10**7)])
 @pytest.mark.parametrize("item_bytes", [1, 8, 10**6])
 def test_chunk_shapes_fit(shape: tuple[int, ...], item_bytes: int) -> None:
-    """No axis is longer than the array's, no chunk is huge, and shards are made of chunks."""
+    """No chunk is longer than its axis or too large, and shards consist of whole chunks."""
     accesses = [
         Access("", tuple(range(1) if at == axis else range(n) for at, n in enumerate(shape)))
         for axis in range(len(shape))
@@ -256,7 +256,7 @@ def test_chunk_shapes_fit(shape: tuple[int, ...], item_bytes: int) -> None:
 
 
 def test_access_counts_chunks() -> None:
-    """With steps, backwards, and across borders."""
+    """Selections have steps, run backwards, and cross chunk borders."""
     for axis in (range(5, 6), range(100), range(7, 95, 3), range(50, 3, -7), range(0, 90, 30)):
         for length in (1, 7, 10, 33, 100):
             expected = len({index // length for index in axis})

@@ -1,4 +1,4 @@
-"""ls, cat, attrs, rm and migrate."""
+"""The commands ls, cat, attrs, rm and migrate."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def data(here: Path) -> Path:
 
 
 def test_ls(data: Path, run: Run) -> None:
-    """Names, one a line, for other programs to take."""
+    """The command prints one name on each line, for other programs."""
     assert run("ls", "data.zarr") == (0, "cube\ndeep\n", "")
     assert run("ls", "data.zarr", "-R") == (0, "cube\ndeep\ndeep/line\n", "")
     assert run("ls", "data.zarr/cube") == (0, "cube\n", "")
@@ -43,7 +43,7 @@ def test_ls(data: Path, run: Run) -> None:
 
 
 def test_ls_long(data: Path, run: Run) -> None:
-    """Kinds, data types, shapes and sizes."""
+    """The long form shows kinds, data types, shapes and sizes."""
     _, out, _ = run("ls", "data.zarr", "-lR")
     rows = [line.split() for line in out.splitlines()]
     assert rows[0] == ["array", "int64", "2", "×", "3", "×", "4", "[1", "×", "2", "×", "2]", "cube"]
@@ -58,7 +58,7 @@ def test_ls_long(data: Path, run: Run) -> None:
 
 
 def test_ls_keys(data: Path, run: Run) -> None:
-    """What is in the store."""
+    """The option lists the keys of the store."""
     _, out, _ = run("ls", "data.zarr/deep/line", "--keys")
     assert out.splitlines() == ["c/0", "c/1", "zarr.json"]
     _, out, _ = run("ls", "data.zarr/deep/line", "--keys", "-s", "--json")
@@ -69,7 +69,7 @@ def test_ls_keys(data: Path, run: Run) -> None:
 
 
 def test_ls_and_tree_of_pickled_array_mark_it_and_list_the_others(here: Path, run: Run) -> None:
-    """Commands that look exit with 0, and count what cannot be read."""
+    """Listing commands exit with 0, and print the number of unreadable nodes."""
     group = tessarr.create_group("old.zarr", zarr_format=2)
     group.create_array("a", data=[1, 2])
     with tessarr.options(allow_pickle=True):
@@ -93,7 +93,7 @@ def test_ls_and_tree_of_pickled_array_mark_it_and_list_the_others(here: Path, ru
 
 
 def test_ls_lists_unreadable_nodes(data: Path, run: Run) -> None:
-    """It is listed, and a message counts it."""
+    """The listing includes the node, and a message counts it."""
     (data / "data.zarr/cube/zarr.json").write_text("{")
     for options in ([], ["-l"], ["-ls"]):
         code, out, err = run("ls", "data.zarr", *options)
@@ -106,7 +106,7 @@ def test_ls_lists_unreadable_nodes(data: Path, run: Run) -> None:
 
 
 def test_cat(data: Path, run: Run) -> None:
-    """The last axis along the line, planes apart."""
+    """The last axis runs along the line, and blank lines separate planes."""
     _, out, _ = run("cat", "data.zarr/cube")
     assert out == ("0 1 2 3\n4 5 6 7\n8 9 10 11\n\n12 13 14 15\n16 17 18 19\n20 21 22 23\n")
     assert run("cat", "data.zarr/cube", "[0:2, -1, ::2]")[1] == "8 10\n20 22\n"
@@ -117,7 +117,7 @@ def test_cat(data: Path, run: Run) -> None:
 
 
 def test_cat_as_json(data: Path, run: Run) -> None:
-    """Nested lists; what is no number in JSON is text."""
+    """Arrays are nested lists; numbers that JSON lacks are strings."""
     assert json.loads(run("cat", "data.zarr/cube", "--json")[1]) == VALUES.tolist()
     assert json.loads(run("cat", "data.zarr/cube", "[..., 0, 1]", "--json")[1]) == [1, 13]
     assert json.loads(run("cat", "data.zarr/cube", "[0, 0, 1]", "--json")[1]) == 1
@@ -127,7 +127,7 @@ def test_cat_as_json(data: Path, run: Run) -> None:
 
 
 def test_cat_of_records(here: Path, run: Run) -> None:
-    """A column per field."""
+    """Each field has a column."""
     records = np.array([(1, 0.5), (2, 1.5)], [("x", "i4"), ("y", "f8")])
     tessarr.create_array("r", data=records)
     assert run("cat", "r", "--format", "csv")[1] == "x,y\n1,0.5\n2,1.5\n"
@@ -136,7 +136,7 @@ def test_cat_of_records(here: Path, run: Run) -> None:
 
 
 def test_cat_of_text(here: Path, run: Run) -> None:
-    """As it is, and quoted where the format needs it."""
+    """Text is printed verbatim, and quoted if the format requires it."""
     tessarr.create_array("t", data=np.array([["a", 'b,"c'], ["é", ""]], object), dtype=str)
     assert run("cat", "t")[1] == 'a b,"c\né \n'
     assert run("cat", "t", "--format", "csv")[1] == 'a,"b,""c"\né,\n'
@@ -144,7 +144,7 @@ def test_cat_of_text(here: Path, run: Run) -> None:
 
 
 def test_cat_part_by_part(data: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large arrays print the same as small ones."""
+    """Large arrays print like small ones."""
     whole = {form: run("cat", "data.zarr/cube", "--format", form)[1] for form in ("text", "json")}
     monkeypatch.setattr(cat, "_PART_BYTES", 3 * 8)
     monkeypatch.setattr(cat, "_RUN_ELEMENTS", 2)
@@ -156,7 +156,7 @@ def test_cat_part_by_part(data: Path, run: Run, monkeypatch: pytest.MonkeyPatch)
 def test_cat_to_a_file(
     data: Path, program: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What NumPy reads back, also of parts and in no dimensions; bytes without a header."""
+    """NumPy reads the file, also of parts and scalars; raw bytes have no header."""
     out, err = program("cat", "data.zarr/cube", "--format", "npy").communicate()
     assert err == b""
     np.testing.assert_array_equal(np.load(io.BytesIO(out)), VALUES)
@@ -174,7 +174,7 @@ def test_cat_to_a_file(
 
 @pytest.mark.slow
 def test_cat_into_closed_pipe_is_quiet(here: Path, program: Callable[..., Any]) -> None:
-    """As before `head`: no error, and not everything is read."""
+    """If `head` closes the pipe, the command stops early and prints no error."""
     tessarr.create_array("big", shape=(1 << 40,), chunks=(1 << 20,), dtype="u1")
     process = program("cat", "big")
     assert process.stdout.readline() == b"0\n"
@@ -186,7 +186,7 @@ def test_cat_into_closed_pipe_is_quiet(here: Path, program: Callable[..., Any]) 
 
 @pytest.mark.slow
 def test_interrupt_prints_one_line(here: Path, program: Callable[..., Any]) -> None:
-    """Ctrl-C ends with the code of shells."""
+    """Ctrl-C ends the command with the shell's exit code for an interrupt."""
     tessarr.create_array("big", shape=(1 << 40,), chunks=(1 << 20,), dtype="u1")
     process = program("cat", "big")
     process.stdout.readline()
@@ -212,7 +212,7 @@ def test_interrupt_prints_one_line(here: Path, program: Callable[..., Any]) -> N
     ],
 )
 def test_invalid_selection_raises(data: Path, run: Run, text: str) -> None:
-    """It is refused before anything is read, and never run."""
+    """The command rejects the selection before any read, and never evaluates it."""
     code, out, err = run("cat", "data.zarr/cube", text)
     assert (code, out) == (1, "")
     assert "is not understood" in err
@@ -220,14 +220,14 @@ def test_invalid_selection_raises(data: Path, run: Run, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["[5]", "[0, 0, 0, 0]", "[..., ...]", "[::0]", "['x']"])
 def test_selection_out_of_bounds_raises(data: Path, run: Run, text: str) -> None:
-    """The array says why."""
+    """The message is the error of the array."""
     code, out, err = run("cat", "data.zarr/cube", text)
     assert (code, out, len(err.splitlines())) == (1, "", 1)
 
 
 @pytest.mark.parametrize("most", [1, 2, 5, 7, 12, 100])
 def test_split_selection_covers_selection_in_order(most: int) -> None:
-    """Whatever the selection and the size."""
+    """The parts cover any selection in order, for any size limit."""
     values = np.arange(7 * 5 * 6).reshape(7, 5, 6)
     a = tessarr.create_array(None, data=values, chunks=(3, 2, 4))
     for text in ("", "1:6, ::2", "::-1, 2, ::-2", "..., 3", "0, 0, 0", "2:2", "-3:, ..., 1:"):
@@ -242,7 +242,7 @@ def test_split_selection_covers_selection_in_order(most: int) -> None:
 
 
 def test_attrs(data: Path, run: Run) -> None:
-    """All, one, some."""
+    """The command prints all attributes, one, or some."""
     assert run("attrs", "data.zarr/cube") == (0, 'units  "K"\nn      1\n', "")
     assert run("attrs", "data.zarr/cube", "units") == (0, "K\n", "")
     assert json.loads(run("attrs", "data.zarr/cube", "n", "--json")[1]) == {"n": 1}
@@ -254,7 +254,7 @@ def test_attrs(data: Path, run: Run) -> None:
 
 
 def test_attrs_are_set(data: Path, run: Run) -> None:
-    """JSON where it is JSON, else text."""
+    """A value is JSON if it parses as JSON, else a string."""
     code, _, _ = run("attrs", "data.zarr/cube", "x=1", "y=[1, 2]", "units=°C = Celsius", "z=")
     assert code == 0
     expected = {"units": "°C = Celsius", "n": 1, "x": 1, "y": [1, 2], "z": ""}
@@ -274,7 +274,7 @@ def test_attrs_are_set(data: Path, run: Run) -> None:
 
 
 def test_attrs_are_deleted(data: Path, run: Run) -> None:
-    """All that are named, or none."""
+    """The command deletes all named attributes, or none after an error."""
     code, _, err = run("attrs", "data.zarr/cube", "--delete", "n", "unit")
     assert code == 1
     assert "'unit'" in err
@@ -296,14 +296,14 @@ def test_attrs_are_deleted(data: Path, run: Run) -> None:
     ],
 )
 def test_options_between_the_arguments(data: Path, run: Run, words: list[str]) -> None:
-    """They stand anywhere; what begins with a number is no option."""
+    """Options may follow arguments; an argument like -1 is no option."""
     code, _, err = run(*words)
     assert (code, err) == (0, "")
 
 
 @pytest.mark.parametrize("words", [["=1"], ["x", "y=1"], ["x", "--delete", "y"]])
 def test_attrs_ambiguous_arguments_raise(data: Path, run: Run, words: list[str]) -> None:
-    """Nothing is changed."""
+    """Ambiguous arguments raise an error and change nothing."""
     assert run("attrs", "data.zarr/cube", *words)[0] == 1
     assert len(tessarr.open("data.zarr/cube").attrs) == 2
 
@@ -312,7 +312,7 @@ def test_attrs_ambiguous_arguments_raise(data: Path, run: Run, words: list[str])
 
 
 def test_rm(data: Path, run: Run) -> None:
-    """An array, with what is left of its folder."""
+    """The command removes an array with its remaining folder."""
     assert "would delete 3 objects" in run("rm", "data.zarr/deep/line", "-n")[1]
     assert (data / "data.zarr/deep/line").exists()
     code, out, _ = run("rm", "data.zarr/deep/line", "--json")
@@ -323,7 +323,7 @@ def test_rm(data: Path, run: Run) -> None:
 
 
 def test_rm_of_a_group(data: Path, run: Run) -> None:
-    """It has to be said that all below goes too."""
+    """Removal of a group needs the option for nodes with members."""
     code, _, err = run("rm", "data.zarr/deep")
     assert code == 1
     assert "is a group of 1 member: give -r" in err
@@ -334,7 +334,7 @@ def test_rm_of_a_group(data: Path, run: Run) -> None:
 
 
 def test_rm_of_absent_node_raises(data: Path, run: Run) -> None:
-    """Folders that hold something else are safe."""
+    """The command does not remove folders that hold no node."""
     (data / "mine").mkdir()
     (data / "mine/letter").write_text("dear")
     for name in ("mine", "data.zarr/cube/c", "nothing"):
@@ -345,7 +345,7 @@ def test_rm_of_absent_node_raises(data: Path, run: Run) -> None:
 
 
 def test_rm_of_unreadable_node_needs_force(data: Path, run: Run) -> None:
-    """With -f it goes all the same."""
+    """The option -f removes the node."""
     (data / "data.zarr/cube/zarr.json").write_text("{")
     assert run("rm", "data.zarr/cube")[0] == 1
     assert run("rm", "-f", "data.zarr/cube")[0] == 0
@@ -356,7 +356,7 @@ def test_rm_of_unreadable_node_needs_force(data: Path, run: Run) -> None:
 
 
 def test_migrate(old: Path, run: Run) -> None:
-    """Format 1 becomes format 2; nothing else is touched."""
+    """Format 1 becomes format 2; other keys remain unchanged."""
     assert "would be of format 2" in run("migrate", "old", "-n")[1]
     assert (old / "meta").exists()
     assert json.loads(run("migrate", "old", "--json")[1]) == {"from": 1, "to": 2, "done": True}
@@ -368,7 +368,7 @@ def test_migrate(old: Path, run: Run) -> None:
 
 @pytest.mark.slow
 def test_warnings_are_one_line(here: Path, run: Run) -> None:
-    """On stderr, without the place in the program, and the work is done."""
+    """A warning is one line on stderr, without a source location, and the command succeeds."""
     tessarr.create_array("a", data=[1.0, 2.0], zarr_format=2, fill_value=-1)
     document = json.loads((here / "a/.zarray").read_text())
     (here / "a/.zarray").write_text(json.dumps({**document, "filters": []}))

@@ -1,4 +1,4 @@
-"""Completion: the scripts are asked, each by its shell."""
+"""Shell completion: each script runs in its shell."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run_shell(*words: str) -> list[str]:
 @pytest.mark.parametrize("script", ["bash"], indirect=True)
 @pytest.mark.parametrize(("line", "expected"), CASES)
 def test_bash(script: Path, line: str, expected: set[str]) -> None:
-    """Verbs, options, choices and paths with spaces."""
+    """The script completes verbs, options, choices and paths with spaces."""
     words = line.split(" ")
     quoted = " ".join(f"'{word}'" for word in words)
     code = (
@@ -67,7 +67,7 @@ def test_bash(script: Path, line: str, expected: set[str]) -> None:
 @pytest.mark.parametrize("script", ["fish"], indirect=True)
 @pytest.mark.parametrize(("line", "expected"), CASES)
 def test_fish(script: Path, line: str, expected: set[str]) -> None:
-    """Verbs, options, choices and paths with spaces."""
+    """The script completes verbs, options, choices and paths with spaces."""
     found = run_shell("fish", "--no-config", "-c", f"source {script}; complete -C '{line}'")
     names = {line.split("\t")[0].rstrip("/").replace("\\ ", " ") for line in found}
     assert expected <= names
@@ -86,7 +86,7 @@ def test_zsh(script: Path) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_has_every_verb_and_option(run: Run, shell: str) -> None:
-    """Also those that are new."""
+    """The scripts include every verb and option of the parser."""
     _, out, _ = run("completion", shell)
     for name, verb in VERBS.items():
         assert name in out
@@ -96,7 +96,7 @@ def test_completion_has_every_verb_and_option(run: Run, shell: str) -> None:
 
 
 def test_completion_of_unknown_shell_raises(run: Run) -> None:
-    """The known ones are named."""
+    """The message lists the known shells."""
     code, _, err = run("completion", "bsh")
     assert code == 2
     assert "did you mean 'bash'?" in err

@@ -1,4 +1,4 @@
-"""``tessarr-conformance``, as the suite of the Zarr developers calls it."""
+"""``tessarr-conformance`` with the interface of the suite of the Zarr developers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def printed(place: Any, capsys: pytest.CaptureFixture[str]) -> Any:
 @needs_corpus
 @pytest.mark.parametrize("row", SUITE, ids=lambda row: row["id"])
 def test_arrays_of_the_suite(row: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    """What is printed are the recorded elements."""
+    """The output equals the recorded elements."""
     found = printed(ROOT / "real" / row["path"], capsys)
     values = np.array(found, row["dtype"]).reshape(json.loads(row["shape"]))
     assert digest(values) == row["sha256"]
@@ -49,7 +49,7 @@ CASES: list[tuple[str, Any, Any]] = [
 def test_elements_are_printed_as_fill_values(
     dtype: str, values: Any, expected: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each type has its form."""
+    """Each data type has its format of output."""
     data = np.asarray(values, dtype)
     tessarr.create_array(tmp_path, shape=data.shape, dtype=dtype, data=data)
     found = printed(tmp_path, capsys)
@@ -62,7 +62,7 @@ def test_elements_are_printed_as_fill_values(
 def test_elements_are_in_c_order(
     zarr_format: Any, order: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever the format, the order and the chunks."""
+    """The output has C order for every format, memory order and chunk shape."""
     data = np.arange(30).reshape(5, 6)
     tessarr.create_array(
         tmp_path, data=data, chunks=(2, 4), order=order, zarr_format=zarr_format, dtype=">i4"
@@ -71,7 +71,7 @@ def test_elements_are_in_c_order(
 
 
 def test_bits_of_nan_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A NaN with a payload is its bits."""
+    """A NaN with a payload is printed as its bits."""
     data = np.array([0x7FC00001, 0x7FC00000], "u4").view("f4")
     tessarr.create_array(tmp_path, data=data, shape=(2,), dtype="f4")
     assert printed(tmp_path, capsys) == ["0x7fc00001", "NaN"]
@@ -80,7 +80,7 @@ def test_bits_of_nan_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_conformance_of_unreadable_array_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The reason is on stderr, in one line."""
+    """The reason is one line on stderr."""
     assert main([f"--array_path={tmp_path}"]) == 1
     told = capsys.readouterr()
     assert told.out == ""
@@ -91,7 +91,7 @@ def test_conformance_of_unreadable_array_fails(
 
 
 def test_conformance_is_installed_command() -> None:
-    """The project's table of scripts leads to the function."""
+    """The table of scripts in pyproject.toml names the function."""
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     stated = tomllib.loads(text)["project"]["scripts"]["tessarr-conformance"]
     assert EntryPoint("tessarr-conformance", stated, "console_scripts").load() is main

@@ -204,7 +204,7 @@ def test_a_copy_that_is_killed_is_resumed(
 
 
 def without_directory(path: Path) -> None:
-    """Leave of a Zip file what a killed writer leaves."""
+    """Truncate a Zip file as after the kill of its writer."""
     with zipfile.ZipFile(path) as file:
         end = file.start_dir
     os.truncate(path, end)
@@ -214,7 +214,7 @@ def without_directory(path: Path) -> None:
 def test_a_killed_copy_to_a_zip_file(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
-    """It is continued, or begun anew; without being asked it is left alone."""
+    """An option continues or restarts the copy; without one, the file remains unchanged."""
     target = tmp_path / "new.zip"
 
     def stop(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""``tessarr diff``: every difference is found, and nothing else."""
+"""``tessarr diff``: every difference is reported, and no other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def differences(run: Run, *arguments: Any) -> list[dict[str, Any]]:
 
 
 def test_no_difference(here: Path, run: Run) -> None:
-    """Nothing is printed."""
+    """Equal nodes give no output."""
     make("a", VALUES)
     shutil.copytree("a", "b")
     assert run("diff", "a", "b") == (0, "", "")
@@ -41,7 +41,7 @@ def test_no_difference(here: Path, run: Run) -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"chunks": (4, 3)}, {"zarr_format": 2, "order": "F"}])
 def test_values(here: Path, run: Run, settings: dict[str, Any]) -> None:
-    """Counted, with the largest difference and the first place, however they are stored."""
+    """The report has the count, the largest difference and its first position, for any layout."""
     make("a", VALUES, chunks=(3, 4))
     other = VALUES.copy()
     other[1, 5] += 0.5
@@ -65,7 +65,7 @@ def test_values(here: Path, run: Run, settings: dict[str, Any]) -> None:
 
 
 def test_tolerance(here: Path, run: Run) -> None:
-    """Absolute, and relative to the second."""
+    """The tolerance is absolute, or relative to the second array."""
     make("a", np.array([1.0, 100.0, -5.0]))
     make("b", np.array([1.0, 101.0, -5.01]))
     assert differences(run, "a", "b")[0]["count"] == 2
@@ -80,7 +80,7 @@ def test_tolerance(here: Path, run: Run) -> None:
 @pytest.mark.parametrize("dtype", ["f4", "c8", "M8[s]", [("x", "i4"), ("y", "f8")]])
 @pytest.mark.parametrize("chunks", [2, 3])
 def test_diff_equal_nan_compares_nan(here: Path, run: Run, dtype: Any, chunks: int) -> None:
-    """Equal to itself, unless that is not wanted; also where stored bytes are the same."""
+    """NaN equals NaN unless an option says otherwise, also for equal stored bytes."""
     values = np.zeros(4, dtype)
     part = values["y"] if values.dtype.names else values
     part[2] = "NaT" if values.dtype.kind == "M" else np.nan
@@ -109,7 +109,7 @@ def test_diff_equal_nan_compares_nan(here: Path, run: Run, dtype: Any, chunks: i
 def test_differences_of_data_types(
     here: Path, run: Run, values: Any, other: Any, largest: float | None
 ) -> None:
-    """Small integers do not wrap, large ones are not rounded, and kinds may differ."""
+    """Small integers do not wrap, large integers are exact, and data types may differ."""
     make("a", values)
     make("b", other)
     (difference,) = differences(run, "a", "b", "--only", "values")
@@ -117,7 +117,7 @@ def test_differences_of_data_types(
 
 
 def test_text_and_objects(here: Path, run: Run) -> None:
-    """Elements of any length."""
+    """Elements have variable length."""
     make("a", np.array(["x", "yy", ""], object), dtype=str)
     make("b", np.array(["x", "y", ""], object), dtype=str, chunks=1)
     (difference,) = differences(run, "a", "b", "--only", "values")
@@ -125,7 +125,7 @@ def test_text_and_objects(here: Path, run: Run) -> None:
 
 
 def test_no_dimensions_and_no_elements(here: Path, run: Run) -> None:
-    """A place without numbers; nothing to compare."""
+    """A scalar has no position, and an empty array has no values."""
     make("a", np.array(1))
     make("b", np.array(2), compressors=None)
     assert differences(run, "a", "b", "--only", "values")[0]["at"] == []
@@ -135,7 +135,7 @@ def test_no_dimensions_and_no_elements(here: Path, run: Run) -> None:
 
 
 def test_metadata_and_storage(here: Path, run: Run) -> None:
-    """Each by its name; and one without the other."""
+    """The report lists each property by name, for metadata and storage."""
     make("a", VALUES.astype(">f4"), chunks=(3, 4), dimension_names=("y", "x"), zarr_format=3)
     make("b", VALUES, chunks=(6, 8), fill_value=1, zarr_format=2, compressors=None)
     listed = {(d["what"], d["name"]): (d["first"], d["second"]) for d in differences(run, "a", "b")}
@@ -152,7 +152,7 @@ def test_metadata_and_storage(here: Path, run: Run) -> None:
 
 
 def test_shapes(here: Path, run: Run) -> None:
-    """Values of other shapes are not compared, but no accident either."""
+    """Arrays of different shapes do not compare values, and raise no error."""
     make("a", VALUES)
     make("b", VALUES[:5])
     (difference,) = differences(run, "a", "b", "--ignore", "storage")
@@ -165,7 +165,7 @@ def test_shapes(here: Path, run: Run) -> None:
 
 
 def test_attributes(here: Path, run: Run) -> None:
-    """Changed, added, removed; 1 is not true."""
+    """Attributes are changed, added or removed; 1 does not equal true."""
     make("a", VALUES, attributes={"same": {"x": [1, None]}, "n": 1, "gone": 1})
     make("b", VALUES, attributes={"same": {"x": [1, None]}, "n": True, "new": [2]})
     listed = {d["name"]: (d["first"], d["second"]) for d in differences(run, "a", "b")}
@@ -177,7 +177,7 @@ def test_attributes(here: Path, run: Run) -> None:
 
 
 def test_hierarchies(here: Path, run: Run) -> None:
-    """What is on one side only is told once, with the group that it is in."""
+    """A group on one side is reported once, with its members."""
     for name in ("a", "b"):
         g = tessarr.create_group(name)
         g.create_array("same", data=VALUES)
@@ -199,7 +199,7 @@ def test_hierarchies(here: Path, run: Run) -> None:
 
 
 def test_formats(here: Path, run: Run) -> None:
-    """A converted hierarchy has the same values, attributes and metadata."""
+    """A converted hierarchy has equal values, attributes and metadata."""
     tessarr.create_group("a", zarr_format=2).create_array("x", data=VALUES, chunks=(2, 3))
     tessarr.convert("a", "b", to=3)
     assert differences(run, "a", "b", "--ignore", "storage") == []
@@ -207,7 +207,7 @@ def test_formats(here: Path, run: Run) -> None:
 
 
 def test_diff_ignores_consolidated_metadata(here: Path, run: Run) -> None:
-    """Consolidated metadata that is stale is not asked."""
+    """The command reads no consolidated metadata, which may be stale."""
     tessarr.create_group("a").create_array("x", data=VALUES)
     tessarr.consolidate_metadata("a")
     shutil.copytree("a", "b")
@@ -217,7 +217,7 @@ def test_diff_ignores_consolidated_metadata(here: Path, run: Run) -> None:
 
 
 def test_quiet(here: Path, run: Run) -> None:
-    """The exit code says it."""
+    """Only the exit code reports the result."""
     make("a", VALUES)
     make("b", VALUES + 1)
     assert run("diff", "-q", "a", "b") == (1, "", "")
@@ -225,7 +225,7 @@ def test_quiet(here: Path, run: Run) -> None:
 
 
 def test_diff_of_absent_node_exits_2(here: Path, run: Run) -> None:
-    """Absent, damaged or unreadable: that is another exit code, or told."""
+    """Absent, damaged and unreadable nodes give another exit code, or a reported difference."""
     make("a", VALUES, chunks=(3, 4))
     make("b", VALUES + 1, chunks=(3, 4))
     assert run("diff", "a", "nowhere")[0] == 2
@@ -243,7 +243,7 @@ def test_diff_of_absent_node_exits_2(here: Path, run: Run) -> None:
 
 
 def test_chunks_that_are_not_stored(here: Path, run: Run) -> None:
-    """They are the fill value, wherever a chunk stands on the other side."""
+    """Absent chunks are compared as the fill value."""
     make("a", np.zeros((6, 8)), chunks=(3, 4), write_empty_chunks=True)
     make("b", np.zeros((6, 8)), chunks=(3, 4))
     assert differences(run, "a", "b") == []
@@ -254,7 +254,7 @@ def test_chunks_that_are_not_stored(here: Path, run: Run) -> None:
 
 
 def test_large_and_empty(here: Path, run: Run) -> None:
-    """Arrays of petabytes of which nothing is stored are compared at once."""
+    """Arrays of petabytes without stored chunks are compared at once."""
     for name in ("a", "b"):
         tessarr.create_array(name, shape=(1 << 50,), chunks=(1 << 20,), dtype="u1")
     assert differences(run, "a", "b") == []
@@ -266,7 +266,7 @@ def test_large_and_empty(here: Path, run: Run) -> None:
 def test_diff_compares_region_by_region(
     here: Path, run: Run, shards: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Small boxes find the same as large ones."""
+    """Small regions report the same differences as large ones."""
     random = np.random.default_rng(0)
     values = random.integers(0, 9, (13, 11))
     other = np.where(random.random((13, 11)) < 0.1, values + 1, values)

@@ -1,4 +1,4 @@
-"""The command as users meet it: text, JSON, exit codes."""
+"""Output, JSON and exit codes of the command."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_table_aligns() -> None:
 
 @pytest.mark.slow
 def test_a_terminal_without_unicode(folder: Path) -> None:
-    """What cannot be shown is replaced in drawings, and escaped in JSON."""
+    """Drawings replace characters that the terminal lacks, and JSON escapes them."""
     tessarr.open_group(folder).create_group("é")
     for form in ([], ["--json"]):
         done = subprocess.run(
@@ -220,7 +220,7 @@ def test_a_terminal_without_unicode(folder: Path) -> None:
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    """The version is printed without a verb."""
+    """The option prints the version without a verb."""
     with pytest.raises(SystemExit) as caught:
         main(["--version"])
     assert caught.value.code == 0

@@ -1,4 +1,4 @@
-"""How the command line names a node."""
+"""The node argument of the command line."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def data(here: Path) -> Path:
     ],
 )
 def test_hierarchy_above_node_is_opened(data: Path, text: str, expected: tuple[str, str]) -> None:
-    """As far up as there are groups."""
+    """The hierarchy starts at the topmost group."""
     assert split_location(text) == expected
 
 
 def test_whole_paths_and_urls_of_files(data: Path) -> None:
-    """From the root of the file system, and percent-encoded."""
+    """Paths are absolute, and file URLs are percent-encoded."""
     tessarr.create_group(data / "my data").create_array("a b", data=[1])
     for text in (str(data / "my data/a b"), (data / "my data/a b").as_uri()):
         assert split_location(text) == (str(data / "my data"), "a b")
@@ -54,14 +54,14 @@ def test_whole_paths_and_urls_of_files(data: Path) -> None:
 
 
 def test_from_inside_of_the_hierarchy(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of a node may be where the user is."""
+    """The working folder may be a node inside of the hierarchy."""
     monkeypatch.chdir(data / "data.zarr/a")
     assert split_location("temperature") == (str(data / "data.zarr"), "a/temperature")
     assert split_location(".") == (str(data / "data.zarr"), "a")
 
 
 def test_wrong_name_suggests_similar_name(data: Path, run: Run) -> None:
-    """Of a node, of a group on the way, and of a folder."""
+    """Suggestions cover nodes, groups on the path, and folders."""
     for wrong, right in (
         ("data.zarr/a/temprature", "a/temperature"),
         ("data.zar", "data.zarr"),
@@ -76,7 +76,7 @@ def test_wrong_name_suggests_similar_name(data: Path, run: Run) -> None:
 
 
 def test_group_instead_of_array_raises(data: Path, run: Run) -> None:
-    """The arrays in it are named."""
+    """The message lists the arrays in the group."""
     code, _, err = run("cat", "data.zarr/a")
     assert code == 1
     assert "is a group, and an array is needed; arrays in it are 'temperature'" in err
@@ -86,14 +86,14 @@ def test_group_instead_of_array_raises(data: Path, run: Run) -> None:
     ("wrong", "right"), [("inf", "info"), ("atrs", "attrs"), ("converter", "convert")]
 )
 def test_wrong_verb_suggests_similar_verb(run: Run, wrong: str, right: str) -> None:
-    """What may have been meant is said."""
+    """The message suggests a verb."""
     code, _, err = run(wrong, "x")
     assert code == 2
     assert f"there is no {wrong!r}; did you mean {right!r}?" in err
 
 
 def test_wrong_option_suggests_similar_option(run: Run) -> None:
-    """With the usage of the verb."""
+    """The message includes the usage of the verb."""
     code, _, err = run("ls", "x", "--recursiv-e")
     assert code == 2
     assert "usage: tessarr ls" in err
@@ -101,7 +101,7 @@ def test_wrong_option_suggests_similar_option(run: Run) -> None:
 
 
 def test_change_by_node_path_updates_consolidated_metadata(data: Path, run: Run) -> None:
-    """Also where only the folder of the array was named."""
+    """The update happens even if the argument names only the folder of the array."""
     tessarr.consolidate_metadata("data.zarr")
     assert run("attrs", "data.zarr/a/temperature", "units=K")[0] == 0
     assert tessarr.consolidated_differences("data.zarr") == {}
@@ -111,7 +111,7 @@ def test_change_by_node_path_updates_consolidated_metadata(data: Path, run: Run)
 
 
 def test_foreign_errors_are_one_line(data: Path, run: Run) -> None:
-    """Unless the traceback is wanted."""
+    """An option shows the traceback instead."""
     document = data / "alone/zarr.json"
     document.write_text(json.dumps({**json.loads(document.read_text()), "shape": "x"}))
     code, out, err = run("info", "alone")
@@ -122,7 +122,7 @@ def test_foreign_errors_are_one_line(data: Path, run: Run) -> None:
 
 @pytest.fixture
 def far() -> dict[str, bytes]:
-    """A store of which each URL opens a part: what is above is another store."""
+    """Register a file system in which each URL opens a part of one store."""
     items: dict[str, bytes] = {}
 
     @tessarr.extensions.register_store("far")
@@ -137,7 +137,7 @@ def far() -> dict[str, bytes]:
 
 
 def test_address_url_opens_hierarchy(far: dict[str, bytes], run: Run) -> None:
-    """What is above is looked for where something changes, and where a name is wrong."""
+    """Changes and wrong names open the URLs of parent nodes."""
     assert run("cat", "far://host/data.zarr/a/x") == (0, "1\n2\n", "")
     assert split_location("far://host/data.zarr/a/x") == ("far://host/data.zarr/a/x", "")
     assert split_location("far://host/data.zarr/a/x", search_above=True) == (

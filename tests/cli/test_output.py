@@ -1,4 +1,4 @@
-"""How the command prints."""
+"""Progress bars and durations of the command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Terminal(io.StringIO):
 
 
 class Ascii(io.TextIOWrapper):
-    """A terminal that has no more than ASCII."""
+    """Terminal with ASCII output only."""
 
     def __init__(self) -> None:
         super().__init__(io.BytesIO(), encoding="ascii")
@@ -29,7 +29,7 @@ class Ascii(io.TextIOWrapper):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Time stands still unless a test says otherwise."""
+    """Replace the clock by one that the test advances."""
     now = [100.0]
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "xterm")
@@ -42,7 +42,7 @@ def drawn(stream: io.StringIO) -> list[str]:
 
 
 def test_a_bar_shows_rate_and_time_left(clock: list[float]) -> None:
-    """Half of it in two seconds: two are left."""
+    """Half of the work takes two seconds, so two seconds remain."""
     stream = Terminal()
     with Progress("copying", 4 << 20, "bytes", stream) as bar:
         clock[0] += 2
@@ -55,7 +55,7 @@ def test_a_bar_shows_rate_and_time_left(clock: list[float]) -> None:
 
 
 def test_progress_rate_uses_last_seconds(clock: list[float]) -> None:
-    """What began fast and is slow now takes long."""
+    """Work that starts fast and slows down has a long remaining time."""
     stream = Terminal()
     with Progress("work", 1000, stream=stream) as bar:
         for _ in range(20):
@@ -68,7 +68,7 @@ def test_progress_rate_uses_last_seconds(clock: list[float]) -> None:
 
 
 def test_a_bar_is_not_drawn_too_often(clock: list[float]) -> None:
-    """A million items are not a million writes, but the last one is."""
+    """The bar limits its updates, and always draws the last one."""
     stream = Terminal()
     for _ in track_progress("work", range(1000), 1000, stream):
         clock[0] += 0.001
@@ -77,7 +77,7 @@ def test_a_bar_is_not_drawn_too_often(clock: list[float]) -> None:
 
 
 def test_progress_accepts_callback_with_total(clock: list[float]) -> None:
-    """Whatever the total was thought to be."""
+    """The callback may correct the total."""
     stream = Terminal()
     with Progress("work", None, stream=stream) as bar:
         clock[0] += 1
@@ -87,7 +87,7 @@ def test_progress_accepts_callback_with_total(clock: list[float]) -> None:
 
 
 def test_a_narrow_terminal(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line that is too long would not be overwritten."""
+    """A line must fit the terminal, so that the next line overwrites it."""
     monkeypatch.setenv("COLUMNS", "30")
     stream = Terminal()
     with Progress("a long description of the work", 10, stream=stream):
@@ -99,7 +99,7 @@ def test_a_narrow_terminal(clock: list[float], monkeypatch: pytest.MonkeyPatch) 
 def test_progress_without_terminal_draws_nothing(
     stream: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a pipe, and on a terminal that cannot go back."""
+    """Pipes and terminals without cursor movement show no bar."""
     monkeypatch.setenv("TERM", "dumb")
     assert list(track_progress("work", iter(range(3)), 3, stream)) == [0, 1, 2]
     assert list(track_progress("none", [], 0, stream)) == []
@@ -107,7 +107,7 @@ def test_progress_without_terminal_draws_nothing(
 
 
 def test_a_terminal_without_blocks(clock: list[float]) -> None:
-    """ASCII has a bar too."""
+    """The bar has an ASCII form."""
     stream = Ascii()
     with Progress("work", 2, stream=stream) as bar:
         clock[0] += 1
@@ -122,7 +122,7 @@ def add_often(bar: Progress) -> None:
 
 
 def test_progress_from_many_threads(clock: list[float]) -> None:
-    """Nothing is lost."""
+    """Concurrent updates are all counted."""
     with Progress("work", 4000, stream=Terminal()) as bar:
         threads = [threading.Thread(target=add_often, args=(bar,)) for _ in range(4)]
         for thread in threads:
@@ -133,7 +133,7 @@ def test_progress_from_many_threads(clock: list[float]) -> None:
 
 
 def test_durations() -> None:
-    """Rounded, and never 60 of anything."""
+    """Durations are rounded, and never show 60 seconds or minutes."""
     assert format_duration(59.4) == "59 s"
     assert format_duration(59.6) == "1:00 min"
     assert format_duration(119.9) == "2:00 min"

@@ -1,4 +1,4 @@
-"""Work on many things at a time stays bounded and in order."""
+"""Parallel mapping with bounded memory and ordered results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tessarr.cli.parallel import map_in_parallel
 
 
 def test_map_in_parallel_is_bounded_and_ordered() -> None:
-    """Items are taken as results are: a million of them need no memory."""
+    """The function takes items only as fast as the caller takes results."""
     taken = 0
 
     def items() -> Iterator[int]:
@@ -28,14 +28,14 @@ def test_map_in_parallel_is_bounded_and_ordered() -> None:
 
 
 def test_map_in_parallel_uses_threads() -> None:
-    """Two wait for each other."""
+    """Two items wait for each other."""
     together = threading.Barrier(2, timeout=30)
     with tessarr.options(threads=2):
         assert len(list(map_in_parallel(lambda _: together.wait(), range(2)))) == 2
 
 
 def test_map_in_parallel_error_stops() -> None:
-    """It comes in its place, and what has not begun does not begin."""
+    """The error appears in order, and no further item starts."""
     begun: list[int] = []
 
     def work(item: int) -> int:

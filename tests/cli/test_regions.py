@@ -1,4 +1,4 @@
-"""Regions are cut into boxes of whole chunks."""
+"""Division of regions into boxes of whole chunks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AXIS = st.one_of(st.integers(1, 9), st.lists(st.integers(1, 5), min_size=8, max_
 def test_split_region_covers_region(
     axes: list[tuple[int | list[int], int, int]], data: st.DataObject
 ) -> None:
-    """Each element is in one box; no box is larger than it has to be, none cuts a chunk."""
+    """The boxes partition the region, respect the size limit, and divide no chunk."""
     cuts = RectilinearGrid.of([lengths for lengths, _, _ in axes]).cuts
     region = tuple(slice(min(a, b), max(a, b)) for _, a, b in axes)
     most = data.draw(st.integers(1, 100))

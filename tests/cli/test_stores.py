@@ -1,4 +1,4 @@
-"""The verbs do their work on whatever `tessarr.open` takes as a store."""
+"""Every verb works on every store that `tessarr.open` accepts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def url(request: pytest.FixtureRequest, here: Path) -> str:
 
 
 def test_every_verb(url: str, run: Run, here: Path) -> None:
-    """From looking to deleting."""
+    """The test runs the verbs from listing to deleting."""
     values = np.arange(12.0).reshape(3, 4)
     g = tessarr.create_group(url)
     g.create_array("a/x", data=values, chunks=(2, 2), attributes={"n": 1})
@@ -58,7 +58,7 @@ def test_every_verb(url: str, run: Run, here: Path) -> None:
 
 
 def test_a_store_in_a_file(here: Path, run: Run) -> None:
-    """Its nodes are below its path, and all of it is the file."""
+    """Paths of nodes extend the path of the file."""
     tessarr.create_group("data.zarr").create_array("a/x", data=[1, 2, 3])
     assert run("copy", "data.zarr", "data.zip")[0] == 0
     assert run("diff", "data.zarr", "data.zip") == (0, "", "")
@@ -81,7 +81,7 @@ def test_a_store_in_a_file(here: Path, run: Run) -> None:
 
 @pytest.mark.slow
 def test_rm_of_database_deletes_companion_files(here: Path, run: Run) -> None:
-    """While it is in use, or after a program was killed, there are files beside it."""
+    """A database in use, or after the kill of its writer, has companion files."""
     a = tessarr.create_array("data.sqlite", data=[1, 2, 3])
     assert len(list(here.iterdir())) > 1
     assert run("rm", "data.sqlite", "-n")[0] == 0

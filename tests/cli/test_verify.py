@@ -1,4 +1,4 @@
-"""``tessarr verify``: what is wrong is found, and what is right is not."""
+"""``tessarr verify``: every fault is reported, and no valid data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def damage(path: Path, change: Callable[[bytes], bytes]) -> None:
 
 
 def test_verify_of_valid_hierarchy_finds_nothing(data: Path, run: Run) -> None:
-    """Nothing is printed but a sum, on stderr."""
+    """The output is only a summary on stderr."""
     code, out, err = run("verify", "data.zarr")
     assert (code, out) == (0, "")
     assert err.startswith("4 nodes, 8 stored objects (2.0K decoded) in ")
@@ -70,7 +70,7 @@ def test_verify_of_valid_hierarchy_finds_nothing(data: Path, run: Run) -> None:
 def test_verify_finds_damaged_objects(
     data: Path, run: Run, key: str, change: Callable[[bytes], bytes]
 ) -> None:
-    """Chunks and shards, whatever is wrong with their bytes."""
+    """Chunks and shards have several kinds of damage."""
     damage(data / "data.zarr" / key, change)
     assert findings(run, "data.zarr") == [("damaged", key)]
     assert findings(run, "data.zarr", "--no-data") == []
@@ -81,7 +81,7 @@ def test_verify_finds_damaged_objects(
 
 
 def test_verify_counts_lost_subchunks(data: Path, run: Run) -> None:
-    """How much of it is lost is told."""
+    """The report counts the lost subchunks."""
     path = data / "data.zarr/deep/shards/c/0/0"
     tessarr.create_array(
         "data.zarr/deep/shards",
@@ -100,7 +100,7 @@ def test_verify_counts_lost_subchunks(data: Path, run: Run) -> None:
 def test_large_shards_are_read_in_parts(
     data: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Told once, with all that is lost; memory stays bounded."""
+    """Each shard has one report with all its losses; memory is bounded."""
     monkeypatch.setattr(verify_checks, "_READ_BYTES", 4 * 4 * 4)
     assert findings(run, "data.zarr") == []
     damage(data / "data.zarr/deep/shards/c/0/0", lambda b: b[:-30])
@@ -109,7 +109,7 @@ def test_large_shards_are_read_in_parts(
 
 
 def test_verify_finds_stray_keys(data: Path, run: Run) -> None:
-    """In an array, in a group, in a folder that is no node."""
+    """Stray keys are in an array, in a group, and in a folder without a node."""
     root = data / "data.zarr"
     for key in ("plain/readme", "plain/c/01/0", "deep/x", "loose/y/z", "plain/c/0/0.5"):
         (root / key).parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def test_verify_finds_stray_keys(data: Path, run: Run) -> None:
 
 
 def test_verify_finds_chunks_outside(data: Path, run: Run) -> None:
-    """As they stay where an array shrank by other tools."""
+    """Other tools leave such chunks when an array shrinks."""
     document = data / "data.zarr/plain/zarr.json"
     stated = json.loads(document.read_text())
     document.write_text(json.dumps({**stated, "shape": [16, 8]}))
@@ -129,7 +129,7 @@ def test_verify_finds_chunks_outside(data: Path, run: Run) -> None:
 
 
 def test_verify_finds_leftovers_of_stopped_writers(data: Path, run: Run) -> None:
-    """Temporary files of other libraries, and lock files that nobody holds."""
+    """Leftovers are temporary files of other libraries and lock files without a holder."""
     folder = data / "data.zarr/plain/c/0"
     (folder / "0.1234567890abcdef.partial").write_bytes(b"half")
     (folder / "1.__lock").write_bytes(b"half")
@@ -140,7 +140,7 @@ def test_verify_finds_leftovers_of_stopped_writers(data: Path, run: Run) -> None
 
 
 def test_stopped_deletions_and_replacements_are_leftovers(data: Path, run: Run) -> None:
-    """Hidden folders of programs that were killed are found, and the next deletion removes them."""
+    """Hidden folders of killed programs are reported, and the next deletion removes them."""
     root = data / "data.zarr"
     for name in ("plain.__deleted.__lock", "plain.__new.__lock"):
         (root / name / "node" / "c").mkdir(parents=True)
@@ -156,7 +156,7 @@ def test_stopped_deletions_and_replacements_are_leftovers(data: Path, run: Run) 
 
 @pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="no locks of open files here")
 def test_verify_ignores_active_writer(data: Path, run: Run) -> None:
-    """Its lock file is held."""
+    """The lock file has a holder."""
     path = data / "data.zarr/plain/c/0/0.__lock"
     with path.open("wb") as file:
         lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)
@@ -166,7 +166,7 @@ def test_verify_ignores_active_writer(data: Path, run: Run) -> None:
 
 
 def test_verify_finds_broken_metadata(data: Path, run: Run) -> None:
-    """All problems are told, and the other nodes are checked all the same."""
+    """The report lists all problems, and covers the other nodes."""
     path = data / "data.zarr/plain/zarr.json"
     document = json.loads(path.read_text())
     path.write_text(json.dumps({**document, "shape": [-1, 16], "data_type": "int33"}))
@@ -182,7 +182,7 @@ def test_verify_finds_broken_metadata(data: Path, run: Run) -> None:
 
 
 def test_verify_finds_defects(here: Path, run: Run) -> None:
-    """Told each time, though reading warns once."""
+    """The report repeats a defect, although reading warns only once."""
     tessarr.create_array("a", shape=(2,), dtype="f4", fill_value=np.nan, zarr_format=2)
     document = json.loads((here / "a/.zarray").read_text())
     document["filters"] = []
@@ -192,7 +192,7 @@ def test_verify_finds_defects(here: Path, run: Run) -> None:
 
 
 def test_verify_finds_unreachable_groups(data: Path, run: Run) -> None:
-    """A folder with nodes below, and no metadata of its own."""
+    """A folder without metadata has nodes below it."""
     (data / "data.zarr/deep/zarr.json").unlink()
     assert findings(run, "data.zarr") == [("missing", "deep/")]
     _, out, _ = run("verify", "data.zarr")
@@ -200,7 +200,7 @@ def test_verify_finds_unreachable_groups(data: Path, run: Run) -> None:
 
 
 def test_chunks_that_are_not_stored(data: Path, run: Run) -> None:
-    """No fault, unless asked for."""
+    """Absent chunks are a fault only with an option."""
     (data / "data.zarr/plain/c/0/1").unlink()
     code, _, err = run("verify", "data.zarr")
     assert code == 0
@@ -210,7 +210,7 @@ def test_chunks_that_are_not_stored(data: Path, run: Run) -> None:
 
 @pytest.mark.parametrize("name", ["data.zarr", "old"])
 def test_verify_finds_stale_consolidated_metadata(data: Path, run: Run, name: str) -> None:
-    """In both formats; fresh copies are no fault."""
+    """Stale copies are a fault in both formats; current copies are not."""
     tessarr.consolidate_metadata(name)
     assert findings(run, name) == []
     key = "zarr.json" if name == "data.zarr" else ".zmetadata"
@@ -223,7 +223,7 @@ def test_verify_finds_stale_consolidated_metadata(data: Path, run: Run, name: st
 
 
 def test_verify_output_is_bounded(data: Path, run: Run) -> None:
-    """A thousand of a kind say no more than twenty; all are counted."""
+    """Each kind has at most twenty lines, and the summary counts all findings."""
     for i in range(30):
         (data / f"data.zarr/plain/x{i:02}").write_text("")
     code, out, err = run("verify", "data.zarr")
@@ -235,7 +235,7 @@ def test_verify_output_is_bounded(data: Path, run: Run) -> None:
 
 
 def test_verify_of_absent_node_exits_2(data: Path, run: Run) -> None:
-    """As of diff and grep."""
+    """The exit code equals that of diff and grep."""
     code, out, err = run("verify", "data.zar")
     assert (code, out) == (2, "")
     assert "did you mean 'data.zarr'?" in err
@@ -243,7 +243,7 @@ def test_verify_of_absent_node_exits_2(data: Path, run: Run) -> None:
 
 
 def test_format_1(old: Path, run: Run) -> None:
-    """Its documents are no strays, and its chunks are read."""
+    """Documents of format 1 are no stray keys, and its chunks are read."""
     assert findings(run, "old") == []
     (old / "0").write_bytes(b"1")
     assert findings(run, "old") == [("damaged", "0")]
@@ -251,7 +251,7 @@ def test_format_1(old: Path, run: Run) -> None:
 
 @needs_corpus
 def test_verify_of_foreign_stores_finds_nothing(run: Run) -> None:
-    """Nothing of what they wrote is taken for damaged, outside or left over."""
+    """Data of other writers have no damaged, outside or left-over keys."""
     checked = 0
     for row in table("real/MANIFEST.tsv")[::3]:
         code, out, _ = run("verify", ROOT / "real" / row["path"], "--json")
@@ -264,7 +264,7 @@ def test_verify_of_foreign_stores_finds_nothing(run: Run) -> None:
 
 
 def test_verify_text_arrays_of_zarr_python_2_has_no_finding(here: Path, run: Run) -> None:
-    """Their default fill value of 0 is that writer's normal."""
+    """That writer's default fill value of 0 is valid for text arrays."""
     array = tessarr.create_array(
         "old.zarr", data=["a", "b"], dtype=str, zarr_format=2, fill_value=""
     )

@@ -1,4 +1,4 @@
-"""Programs that are killed at random moments of an operation: forked from a warm process."""
+"""Programs, forked from a warm process, that a signal kills at random times."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ marks = [
 
 
 def forked(action: Callable[[], object], delay_s: float | None) -> float:
-    """Run `action` in a child, which is killed after a delay; return how long the child took."""
+    """Run `action` in a child and kill it after `delay_s`; return the duration in seconds."""
     started, begins = os.pipe()
     child = os.fork()
     if child == 0:
@@ -62,20 +62,22 @@ def rounds(
     seed: int = 1,
     count: int = ROUNDS,
 ) -> Iterator[Path]:
-    """Yield a folder again and again after a program that worked there was killed.
+    """Yield a folder repeatedly, each time after the kill of a program that worked there.
 
     Parameters
     ----------
     folder
-        Names the folders, one for each round; they are made here if there is no other place.
+        Parent of the folders of the rounds, or the source of its name in ``/dev/shm``.
     prepare
-        Takes that folder, writes the data before the operation, and returns the operation.
-    seed, count
-        Of the moments, and how many there are.
+        Function that writes the initial data to a folder and returns the operation.
+    seed
+        Seed of the random times of the kills.
+    count
+        Number of rounds.
     """
     moments = random.Random(seed)
     durations = []
-    # Files in memory: a disk takes longer to make and remove them than anything else here.
+    # A file system in memory: on a disk, creating and removing the files dominates the time.
     memory = Path("/dev/shm")
     base = memory / f"{folder.name}-{os.getpid()}" if memory.is_dir() else folder
     for number in range(-5, count):

@@ -1,4 +1,4 @@
-"""Writers that share chunks and shards lose nothing, in threads and in processes."""
+"""Concurrent writers of shared chunks and shards lose no update, in threads and processes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ for number in range(100):
 
 
 def run_two(program: str, path: Path) -> None:
-    """Run a program twice at the same time, with 0 and with 1 as its second argument."""
+    """Run a program twice concurrently, with 0 and with 1 as its second argument."""
     writers = [
         subprocess.Popen(
             [sys.executable, "-c", program, str(path), str(first)],
@@ -83,7 +83,7 @@ def run_two(program: str, path: Path) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_partial_writes_of_two_processes_all_arrive(tmp_path: Path, layout: str) -> None:
-    """500 partial writes of each of two processes into the same objects all arrive."""
+    """Two processes each make 500 partial writes to the same chunks and shards."""
     path = tmp_path / "array.zarr"
     array = tessarr.create_array(path, shape=(100, 8), dtype="int32", **LAYOUTS[layout])
     run_two(WRITER, path)
@@ -96,7 +96,7 @@ def test_partial_writes_of_two_processes_all_arrive(tmp_path: Path, layout: str)
 
 
 def check_appended(values: list[int], writers: int, count: int) -> None:
-    """Each writer's pieces are all there, whole and in its own order."""
+    """Check that each writer's appends are all present, whole and in order."""
     for first in range(writers):
         mine = [value - 1000 * first for value in values if value // 1000 == first]
         assert mine == [number for number in range(count) for _ in range(1 + number % 3)]
@@ -106,7 +106,7 @@ def check_appended(values: list[int], writers: int, count: int) -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_appends_of_two_processes_all_arrive(tmp_path: Path, zarr_format: Any) -> None:
-    """200 appends of each of two processes to one array all arrive, each whole."""
+    """Two processes each append 200 pieces to one array."""
     path = tmp_path / "array.zarr"
     tessarr.create_array(path, shape=0, dtype="int32", chunks=7, zarr_format=zarr_format)
     run_two(APPENDER, path)
@@ -115,20 +115,20 @@ def test_appends_of_two_processes_all_arrive(tmp_path: Path, zarr_format: Any) -
 
 
 def test_resize_and_append_of_two_processes_are_consistent(tmp_path: Path) -> None:
-    """What the array shows was appended after the last resize that cut it, or is fill."""
+    """Each element comes from an append after the last shrinking resize, or is fill."""
     path = tmp_path / "array.zarr"
     array = tessarr.create_array(path, data=np.ones(40, "int32"), chunks=6, fill_value=-1)
     run_two(RESIZER, path)
     array = tessarr.open_array(path)
     length = array.shape[0]
     array.resize(length + 50)
-    # Nothing that was cut away comes back: no chunk was written behind a shrunk end.
+    # Removed elements do not reappear: no writer stored a chunk outside of the array.
     assert (array[length:] == -1).all()
     assert set(array[:length].tolist()) <= {-1, 1, 7}
 
 
 def test_readers_see_all_of_an_append_or_nothing(tmp_path: Path) -> None:
-    """Whenever the array is opened during appends, it holds whole appends and no fill."""
+    """An array that opens during appends holds whole appends and no fill."""
     path = tmp_path / "array.zarr"
     array = tessarr.create_array(path, shape=0, dtype="int32", chunks=7, fill_value=-1)
     stop = threading.Event()
@@ -154,7 +154,7 @@ def test_readers_see_all_of_an_append_or_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["folder", "memory", "mapping"])
 def test_threads_lose_no_append(tmp_path: Path, place: str) -> None:
-    """Threads that opened the array by themselves append to it at the same time."""
+    """Each thread opens the array and appends to it."""
     created: dict[str, Any] = {
         "folder": tmp_path / "array.zarr",
         "memory": tessarr.stores.MemoryStore(),
@@ -180,7 +180,7 @@ def test_threads_lose_no_append(tmp_path: Path, place: str) -> None:
 
 @pytest.mark.parametrize("place", ["mapping", "url", "FSMap"])
 def test_locks_of_two_handles_at_one_path_are_shared(tmp_path: Path, place: str) -> None:
-    """Arrays over one mapping, or one folder of fsspec, lose no partial write of one chunk."""
+    """Arrays over one mapping, or over one fsspec folder, lose no partial write of one chunk."""
     items: dict[str, bytes] = {}
     url = f"memory:/{tmp_path}"
 
@@ -209,7 +209,7 @@ def test_locks_of_two_handles_at_one_path_are_shared(tmp_path: Path, place: str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("place", ["folder", "memory"])
 def test_threads_lose_no_partial_write(tmp_path: Path, layout: str, place: str) -> None:
-    """Eight threads write interleaved elements of the same chunks; all arrive."""
+    """Eight threads write interleaved elements of the same chunks."""
     store = tmp_path / "array.zarr" if place == "folder" else tessarr.stores.MemoryStore()
     array = tessarr.create_array(store, shape=(100, 8), dtype="int32", **LAYOUTS[layout])
     start = threading.Barrier(8)
@@ -228,7 +228,7 @@ def test_threads_lose_no_partial_write(tmp_path: Path, layout: str, place: str) 
 
 
 def test_futures_lose_no_partial_write(tmp_path: Path) -> None:
-    """Many write futures on one shard at once are all applied."""
+    """Many write futures for one shard are all applied."""
     array = tessarr.create_array(
         tmp_path / "array.zarr", shape=(64, 64), dtype="uint16", chunks=(8, 8), shards=(64, 64)
     )

@@ -1,4 +1,4 @@
-"""Damaged, truncated and oversized objects: one clear error, never a crash."""
+"""Damaged, truncated and oversized values: each raises one clear error and never crashes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHAINS: dict[str, dict[str, Any]] = {
     "shards raw": {"shards": (16, 16), "compressors": None},
 }
 
-# These detect every change of a bit; the others may decode to other values.
+# These codecs detect every flipped bit; the others may decode to other values.
 CHECKED = {"zstd", "gzip", "crc32c"}
 
 
@@ -38,7 +38,7 @@ def written(path: Path, chain: str) -> tuple[tessarr.Array, Path]:
 
 @pytest.mark.parametrize("chain", CHAINS)
 def test_truncated_chunk_raises_data_error(tmp_path: Path, chain: str) -> None:
-    """A chunk cut anywhere is refused with its key and grid position."""
+    """A chunk truncated at any byte raises an error with its key and grid position."""
     array, file = written(tmp_path / "a.zarr", chain)
     whole = file.read_bytes()
     for size in range(len(whole)):
@@ -51,7 +51,7 @@ def test_truncated_chunk_raises_data_error(tmp_path: Path, chain: str) -> None:
 
 @pytest.mark.parametrize("chain", CHAINS)
 def test_extended_chunk_raises_data_error(tmp_path: Path, chain: str) -> None:
-    """Bytes after the end of a chunk are refused (in a shard they are a gap, or move the index)."""
+    """Extra bytes after a chunk raise an error; in a shard they are a gap, or move the index."""
     array, file = written(tmp_path / "a.zarr", chain)
     whole = file.read_bytes()
     for tail in (b"\0", b"garbage" * 100):
@@ -62,7 +62,7 @@ def test_extended_chunk_raises_data_error(tmp_path: Path, chain: str) -> None:
 
 @pytest.mark.parametrize("chain", CHAINS)
 def test_bit_flips_never_crash(tmp_path: Path, chain: str) -> None:
-    """Every single-bit flip gives a DataError, or values where nothing checks them."""
+    """Each single-bit flip raises a DataError, or changes values if no checksum covers them."""
     array, file = written(tmp_path / "a.zarr", chain)
     whole = bytearray(file.read_bytes())
     dice = random.Random(3)
@@ -83,7 +83,7 @@ def test_bit_flips_never_crash(tmp_path: Path, chain: str) -> None:
 
 @pytest.mark.parametrize("chain", CHAINS)
 def test_partial_write_of_damaged_chunk_leaves_it_unchanged(tmp_path: Path, chain: str) -> None:
-    """A partial write into a chunk that cannot be decoded fails and leaves it as it is."""
+    """A partial write to a chunk that fails to decode raises an error."""
     array, file = written(tmp_path / "a.zarr", chain)
     damaged = file.read_bytes()[:5]
     file.write_bytes(damaged)
@@ -94,7 +94,7 @@ def test_partial_write_of_damaged_chunk_leaves_it_unchanged(tmp_path: Path, chai
 
 
 def test_huge_chunk_file_raises_before_reading(tmp_path: Path) -> None:
-    """A sparse file of 1 TiB in place of a chunk takes no memory and no time."""
+    """A sparse file of 1 TiB as a chunk takes no memory and no time."""
     array, file = written(tmp_path / "a.zarr", "zstd")
     with file.open("r+b") as stream:
         stream.truncate(1 << 40)
@@ -114,7 +114,7 @@ HUGE = {
 @pytest.mark.parametrize("chain", HUGE)
 @pytest.mark.parametrize("damage", [b"", b"x", b"garbage" * 1000])
 def test_impossible_chunk_size_allocates_nothing(chain: str, damage: bytes) -> None:
-    """Metadata that claim chunks of 1 TiB and a few bytes that are no such chunk: a DataError."""
+    """Metadata that claim chunks of 1 TiB, with a few invalid bytes, raise a DataError."""
     n = 1 << (30 if chain == "blosc" else 40)  # a Blosc buffer holds at most 2 GiB
     array = tessarr.create_array(None, shape=2 * n, chunks=n, dtype="u1", compressors=HUGE[chain])
     array.store.put("c/0", damage)
@@ -126,7 +126,7 @@ def test_impossible_chunk_size_allocates_nothing(chain: str, damage: bytes) -> N
 
 @pytest.mark.parametrize("chain", HUGE)
 def test_highly_compressed_chunk_reads(chain: str) -> None:
-    """A chunk of 96 MB of one value is as small as a chunk can be, and is read."""
+    """A chunk of 96 MB of one value reaches the maximum compression ratio."""
     n = 96 << 20
     array = tessarr.create_array(None, shape=n, chunks=n, dtype="u1", compressors=HUGE[chain])
     array[...] = 7
@@ -135,7 +135,7 @@ def test_highly_compressed_chunk_reads(chain: str) -> None:
 
 
 def test_read_larger_than_memory_raises_memory_error() -> None:
-    """A read that needs more than there is fails as in NumPy; a part of it works."""
+    """A read beyond the available memory fails as in NumPy; a smaller read succeeds."""
     array = tessarr.create_array(None, shape=1 << 50, chunks=1 << 20, dtype="u1", fill_value=3)
     with pytest.raises(MemoryError):
         array[:]
@@ -144,7 +144,7 @@ def test_read_larger_than_memory_raises_memory_error() -> None:
 
 @pytest.mark.parametrize("name", ["zarr.json", ".zarray", ".zgroup", ".zattrs"])
 def test_huge_document_raises_before_reading(tmp_path: Path, name: str) -> None:
-    """A sparse file of 1 TiB in place of metadata takes no memory and no time."""
+    """A sparse file of 1 TiB as a metadata document takes no memory and no time."""
     tessarr.create_group(tmp_path, zarr_format=3 if name == "zarr.json" else 2)
     (tmp_path / ".zgroup").unlink(missing_ok=name == "zarr.json")
     if name == ".zattrs":
@@ -160,7 +160,7 @@ def test_huge_document_raises_before_reading(tmp_path: Path, name: str) -> None:
 
 
 class Opened:
-    """A value whose size is known before it is read."""
+    """Value with a size that is known before a read."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -170,7 +170,7 @@ class Opened:
 
 
 class Huge:
-    """A store in Python that tells sizes."""
+    """Store in Python that reports sizes."""
 
     def get(self, key: str) -> bytes:
         raise AssertionError(f"{key} was asked for whole")
@@ -183,9 +183,9 @@ class Huge:
 
 
 def test_huge_document_of_python_store_raises_before_reading() -> None:
-    """A store in Python that can tell the size is asked for that alone."""
+    """The reader requests only the size of the value from the store."""
     with pytest.raises(tessarr.errors.MetadataError, match="more than"):
-        tessarr.open(Huge(), mode="r")  # type: ignore[arg-type] # it cannot be changed
+        tessarr.open(Huge(), mode="r")  # the value is frozen
 
 
 def test_metadata_bytes_option_limits_documents() -> None:

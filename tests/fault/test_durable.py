@@ -1,4 +1,4 @@
-"""What is synchronised with the disk: counted by a library that stands before the system's."""
+"""Calls of fsync, counted by a library that replaces the system's function."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ array[:2] = 1
 
 @pytest.fixture(scope="module")
 def spy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library, compiled."""
+    """Compile the library and return its path."""
     compiler = shutil.which("cc")
     if compiler is None or sys.platform != "linux":
         pytest.skip("needs a C compiler and /proc")
@@ -80,7 +80,7 @@ def spy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def synchronised(spy: Path, folder: Path, how: str, writer: str = WRITER) -> list[str]:
-    """Write a chunk in another process; give the files that were synchronised."""
+    """Write a chunk in another process; return the synchronised files."""
     path, log = folder / "a.zarr", folder / "log"
     environment = {**os.environ, "LD_PRELOAD": str(spy), "SPY_LOG": str(log)}
     subprocess.run([sys.executable, "-c", writer, path, how], env=environment, check=True)
@@ -88,24 +88,24 @@ def synchronised(spy: Path, folder: Path, how: str, writer: str = WRITER) -> lis
 
 
 def test_durable_write_syncs_file_and_folder(spy: Path, tmp_path: Path) -> None:
-    """First the bytes, then the name that they got, last the new folder's own name."""
+    """The order is the file, then its folder, then the folder of the new folder."""
     names = synchronised(spy, tmp_path, "durable")
     assert names == ["c/0.__lock", "c", "."]
 
 
 def test_other_writes_synchronise_nothing(spy: Path, tmp_path: Path) -> None:
-    """The default leaves it to the system."""
+    """The default leaves synchronisation to the system."""
     assert synchronised(spy, tmp_path, "quick") == []
 
 
 def test_durable_delete_syncs_the_folder_once(spy: Path, tmp_path: Path) -> None:
-    """Where nothing was removed there is nothing to be made durable."""
+    """A delete of an absent key synchronises nothing."""
     names = synchronised(spy, tmp_path, "durable", REMOVER)
     assert names == ["a/x.__lock", "a", ".", "."]
 
 
 @pytest.mark.parametrize("how", ["durable", "quick"])
 def test_context_file_io_sync_selects_durability(spy: Path, tmp_path: Path, how: str) -> None:
-    """By the resource ``file_io_sync``, as TensorStore has it: true by default."""
+    """The resource ``file_io_sync`` sets the durability; as in TensorStore, the default is true."""
     names = set(synchronised(spy, tmp_path, how, RESOURCE))
     assert names == ({"c/0.__lock", "c", "."} if how == "durable" else set())

@@ -1,4 +1,4 @@
-"""A change that fails leaves the node as it was: creation, resize, append, attributes."""
+"""Failed changes leave the node unchanged: creation, resize, append, attributes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tessarr.errors import DataError, StoreError
 
 
 class FlakyStore(MutableMapping[str, bytes]):
-    """A mapping that fails when it is changed for the nth time."""
+    """Mapping whose nth change fails."""
 
     def __init__(self) -> None:
         self.items_: dict[str, bytes] = {}
@@ -27,7 +27,7 @@ class FlakyStore(MutableMapping[str, bytes]):
         if self.changes_left is not None:
             if self.changes_left == 0:
                 if not self.stays_full:
-                    self.changes_left = None  # it works again, for what is undone
+                    self.changes_left = None  # later changes succeed, including the undo
                 raise OSError(f"disk full at {key}")
             self.changes_left -= 1
 
@@ -70,7 +70,7 @@ def array(flaky: FlakyStore, zarr_format: Any) -> tessarr.Array:
 
 
 def failures(flaky: FlakyStore, action: Callable[[], Any]) -> Iterator[None]:
-    """Let the first, second, … change fail, until all of `action` has gone well."""
+    """Make the first, second, … change fail, until `action` succeeds; yield after each failure."""
     for count in range(100):
         flaky.changes_left = count
         try:
@@ -97,7 +97,7 @@ def test_append_failure_leaves_the_array(array: tessarr.Array, flaky: FlakyStore
     rows = np.full((4, 4), 7)
     for _ in failures(flaky, lambda: array.append(rows)):
         check(array, (5, 4), before)
-        # Nor is anything left behind the end that growing would show.
+        # A larger shape shows no remains of the failed append.
         array.resize(9, 4)
         assert (array[5:] == -1).all()
         array.resize(5, 4)
@@ -143,7 +143,7 @@ def test_resize_smaller_failure_after_the_shape_shrinks_the_array(
 def test_resize_larger_after_interrupted_shrink_reads_fill(
     array: tessarr.Array, flaky: FlakyStore, zarr_format: Any
 ) -> None:
-    """At each change where a shrinking stops for ever, growing brings nothing back."""
+    """After an interruption at any change of a shrinking resize, growth shows fill."""
     before = array[:]
     items, changes = dict(flaky.items_), 0
     while True:
@@ -173,7 +173,7 @@ def test_resize_larger_after_interrupted_shrink_reads_fill(
 def test_resize_larger_interrupted_leaves_the_array(
     array: tessarr.Array, flaky: FlakyStore
 ) -> None:
-    """At each change where a growing over leftovers stops, what is seen is as it was."""
+    """An interruption at any change of a growing resize over stale chunks changes no element."""
     before = array[:]
     array.resize(3, 2, trim=False, delete_outside_chunks=False)
     for _ in failures(flaky, lambda: array.resize(6, 6)):
@@ -254,6 +254,6 @@ def test_damaged_chunk_names_array_key_and_chunk(flaky: FlakyStore) -> None:
         assert str(error.codec).startswith("zstd")
         assert "g/a/c/1" in str(error)
     with pytest.raises(DataError):
-        a[3] = 5  # a partial write has to read
+        a[3] = 5  # a partial write reads first
     a[2:] = 5
     assert a[:].tolist() == [1, 2, 5, 5]

@@ -1,4 +1,4 @@
-"""A program that ends while operations of a store written in Python are pending."""
+"""Exit of the interpreter while operations of a Python store are pending."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ CODES = {"end of script": 0, "exit": 7, "exception": 1}
 
 
 def exit_codes(ending: str, pending: str, rounds: int, seconds: float) -> Counter[str]:
-    """Return how often each exit code ends a forked program."""
+    """Return the number of forked programs for each exit code."""
     command = [sys.executable, "-c", PROGRAM, ending, pending, str(rounds), str(seconds)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
     return Counter(done.stdout.split())

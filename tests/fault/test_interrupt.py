@@ -1,4 +1,4 @@
-"""Ctrl-C stops a long read; fork and threads do not hang the engine."""
+"""Interrupts of reads, writes and commits, and forks of a process with engine threads."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def test_ctrl_c_stops_a_read(tmp_path: Path) -> None:
             reader.send_signal(signal.SIGINT)
             out, _ = reader.communicate(timeout=30)
         finally:
-            reader.kill()  # one that does not stop would read for ever
+            reader.kill()  # a read that ignores the interrupt never ends
     assert out == "stopped\n0\n"
     assert reader.returncode == 0
 
 
 class Slow(dict[str, bytes]):
-    """What stores a value in some hundredths of a second, when it may."""
+    """Store that takes hundredths of a second for a write, once an event permits it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class Slow(dict[str, bytes]):
 
 
 class Interrupting(dict[str, bytes]):
-    """What is interrupted when a chunk is looked up in the main thread, the first time."""
+    """Store that interrupts the main thread at its first read of a chunk."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class Interrupting(dict[str, bytes]):
 
 @contextmanager
 def only_thread_busy() -> Generator[None]:
-    """Keep the only thread of the engine in a store: who waits for work has to do it."""
+    """Keep the only engine thread busy, so that the waiting thread executes the tasks."""
     held = Slow()
     array = tessarr.create_array(held, shape=(4,), dtype="u1", chunks=(1,))
     with tessarr.options(threads=1):
@@ -115,7 +115,7 @@ def only_thread_busy() -> Generator[None]:
 
 
 def test_ctrl_c_ends_the_wait_and_not_the_write() -> None:
-    """Who waits does the work where no thread is free; interrupted, he leaves it to others."""
+    """The waiting thread executes tasks; after an interrupt, other threads finish them."""
     array = tessarr.create_array(Slow(), shape=(40,), dtype="u1", chunks=(1,))
     view = _view_origin(array)
     with only_thread_busy():
@@ -129,7 +129,7 @@ def test_ctrl_c_ends_the_wait_and_not_the_write() -> None:
 
 
 def test_interrupt_of_a_batch_ends_all_reads() -> None:
-    """Who reads several arrays leaves all of them to others, not only the one that is under way."""
+    """An interrupt of the thread that executes a batch leaves all reads to other threads."""
     store, out = Interrupting(), np.zeros((4, 3), "u1")
     arrays = [
         tessarr.create_array(store, name=str(number), data=np.ones(3, "u1")) for number in range(4)
@@ -151,7 +151,7 @@ def test_interrupt_of_a_batch_ends_all_reads() -> None:
 
 
 def _interrupt_when(entered: threading.Event, noticed: threading.Event, seconds: float) -> None:
-    """Interrupt the main thread; again if it did not notice, as it began to wait just then."""
+    """Interrupt the main thread until it notices; a signal just before its wait has no effect."""
     entered.wait(seconds)
     os.kill(os.getpid(), signal.SIGINT)
     while not noticed.wait(5):
@@ -164,7 +164,7 @@ def _wait_for_commit(transaction: ts.Transaction) -> None:
 
 @pytest.mark.parametrize("wait", [ts.Transaction.commit_sync, _wait_for_commit])
 def test_ctrl_c_ends_the_wait_and_not_the_commit(wait: Callable[[ts.Transaction], None]) -> None:
-    """What was begun goes on, as a half of it would be lost else."""
+    """The commit continues, because a partial commit would lose changes."""
     slow = Slow()
     slow.may.clear()
     store = ts.KvStore.open({"driver": "tessarr", "store": slow}).result()
@@ -185,7 +185,7 @@ def test_ctrl_c_ends_the_wait_and_not_the_commit(wait: Callable[[ts.Transaction]
 
 
 def test_ctrl_c_ends_the_wait_for_a_lock_and_not_the_commit(tmp_path: Path) -> None:
-    """Who commits waits for the file that somebody else is changing; others do so afterwards."""
+    """The commit waits for another holder of the file; other threads finish it later."""
     held, may = threading.Event(), threading.Event()
 
     def change() -> None:
@@ -211,7 +211,7 @@ def test_ctrl_c_ends_the_wait_for_a_lock_and_not_the_commit(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("change", ["write", "delete_range", "copy", "resize"])
 def test_ctrl_c_ends_the_wait_and_not_the_change(change: str) -> None:
-    """What changes keys goes on, too."""
+    """Pending changes of keys also continue."""
     slow = Slow()
     array = tessarr.create_array(slow, shape=(4,), dtype="u1", chunks=(1,), fill_value=0)
     array[:] = 1
@@ -228,7 +228,7 @@ def test_ctrl_c_ends_the_wait_and_not_the_change(change: str) -> None:
     slow.may.clear()
     slow.entered.clear()
     free = threading.Event()
-    for _ in range(32):  # no thread begins it before somebody waits
+    for _ in range(32):  # no thread starts the operation before the main thread waits
         submit(partial(free.wait, 60))
     future = begin[change]()
 
@@ -247,7 +247,7 @@ def test_ctrl_c_ends_the_wait_and_not_the_change(change: str) -> None:
 
 
 def test_interrupt_of_a_listing_ends_it() -> None:
-    """Among a thousand million chunks, of which none is stored."""
+    """The array has over a thousand million chunks, and none is stored."""
     array = ts.open(
         {"driver": "zarr3", "kvstore": "memory://"},
         create=True,
@@ -265,7 +265,7 @@ def test_interrupt_of_a_listing_ends_it() -> None:
 
 
 def test_ctrl_c_at_no_time_tears_a_commit() -> None:
-    """What is made at once is made by others, from wherever Ctrl-C has come."""
+    """After an interrupt at any call, other threads finish the commit."""
     array = ts.open(
         {"driver": "zarr3", "kvstore": "memory://"},
         create=True,
@@ -283,7 +283,7 @@ def test_ctrl_c_at_no_time_tears_a_commit() -> None:
         if not _interrupted_after(moment, transaction.commit_sync):
             break
         times += 1
-        if transaction.open:  # it had not begun
+        if transaction.open:  # the commit has not started
             transaction.abort()
             continue
         transaction.future.result(60)
@@ -312,9 +312,10 @@ READS: dict[str, Callable[[tessarr.Array], Any]] = {
 
 @pytest.mark.parametrize("read", READS)
 def test_interrupt_at_any_time_completes_reads_for_other_threads(read: str) -> None:
-    """Who reads himself is interrupted while the result is set; other threads still get it."""
+    """The interrupt hits the reading thread while it sets the result; other threads get it."""
     array = tessarr.create_array({}, data=np.arange(4), chunks=(2,))
-    # The main thread reads itself where no other one is free; not so Tessarr's own futures.
+    # The main thread executes reads itself if no other thread is free, except for Tessarr's
+    # futures.
     busy = nullcontext if read == "tessarr" else only_thread_busy
     interrupted = 0
     for moment in range(1000):
@@ -338,7 +339,7 @@ def test_interrupt_at_any_time_completes_reads_for_other_threads(read: str) -> N
 
 @pytest.mark.parametrize("end", ["set_result", "cancel"])
 def test_interrupt_at_any_time_leaves_promises_consistent(end: str) -> None:
-    """It has a result and all waiters get it, or it has none and can get one."""
+    """The promise has a result for all waiters, or has none and accepts one."""
     interrupted = 0
     for moment in range(1000):
         promise, future = ts.Promise.new()
@@ -361,7 +362,7 @@ def test_interrupt_at_any_time_leaves_promises_consistent(end: str) -> None:
 def _start_wait(
     wait: Callable[..., None], future: Any, notified: SimpleQueue[Any]
 ) -> threading.Thread:
-    """Begin a thread that waits for a future and does not read itself."""
+    """Start a thread that waits for a future and does not execute its read."""
     ready = threading.Event()
     thread = threading.Thread(target=wait, args=(future, notified, ready), daemon=True)
     thread.start()
@@ -409,7 +410,7 @@ def _interrupted_after(calls: int, work: Callable[[], object]) -> bool:
 
 
 def _finalizes(frame: FrameType | None) -> bool:
-    """Whether it is called by a `__del__`, as of an event loop: Python loses what that raises."""
+    """Return whether a `__del__` calls the frame: Python ignores exceptions in `__del__`."""
     while frame is not None and frame.f_code.co_name != "__del__":
         frame = frame.f_back
     return frame is not None
@@ -435,7 +436,7 @@ print(codes, array[:4, 0].tolist())
 
 
 def test_children_of_fork_read_and_write(tmp_path: Path) -> None:
-    """After the engine's threads have started, forked children still read and write."""
+    """Forked children of a process with engine threads read and write."""
     path = tmp_path / "a.zarr"
     array = tessarr.create_array(path, shape=(512, 512), dtype="int64", chunks=(64, 64))
     array[:] = np.arange(512 * 512).reshape(512, 512)

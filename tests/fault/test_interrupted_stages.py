@@ -1,4 +1,4 @@
-"""What fails or is interrupted on the way out of a transaction, or of a batch, is not lost."""
+"""Failures and interrupts during commits and batches lose no staged value."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _shards(size: int) -> list[Any]:
 
 
 class Failing(dict[str, bytes]):
-    """What cannot read or store chunks for some time."""
+    """Store whose reads or writes of chunks can fail."""
 
     fails = ""
 
@@ -69,7 +69,7 @@ def test_stage_that_fails_keeps_staged_values(codecs: list[Any]) -> None:
 
 @pytest.mark.parametrize("codecs", [_RAW, _PACKED, _shards(2)], ids=["raw", "packed", "shards"])
 def test_interrupt_of_wait_for_chunk_keeps_the_commit(codecs: list[Any]) -> None:
-    """Who commits waits for the chunk that somebody else is changing; others do so afterwards."""
+    """The commit waits for another holder of the chunk; other threads finish it later."""
     store = MemoryStore()
     array = _created(store, 4, codecs)
     array[:] = 1
@@ -96,7 +96,7 @@ def test_interrupt_of_wait_for_chunk_keeps_the_commit(codecs: list[Any]) -> None
 
 @pytest.mark.parametrize("block", [False, True])
 def test_interrupt_of_wait_for_key_keeps_the_commit(block: bool) -> None:
-    """Also where the engine makes all changes, as they are of keys in memory."""
+    """The engine commits all changes of keys in memory in one step, and continues, too."""
     memory = MemoryStore()
     memory["a"] = b"1"
     store = ts.KvStore.open({"driver": "tessarr", "store": memory}).result()
@@ -126,7 +126,7 @@ def test_interrupt_of_wait_for_key_keeps_the_commit(block: bool) -> None:
 
 
 def _output(program: str) -> str:
-    options = ["-W", "ignore::DeprecationWarning"]  # of fork, where there are threads
+    options = ["-W", "ignore::DeprecationWarning"]  # of fork in a process with threads
     done = subprocess.run(
         [sys.executable, *options, "-c", program],
         capture_output=True,
@@ -169,7 +169,7 @@ print(set(seen) <= {0, 1})
 
 
 def test_signal_handler_reads_array_during_write() -> None:
-    """No chunk is held while Python looks for signals."""
+    """The engine holds no chunk lock while Python handles signals."""
     assert _output(LOOKING) == "True\n"
 
 
@@ -222,7 +222,7 @@ print(found if hung < 4 else f"{hung} of 20 children did not start")
 
 
 def test_fork_child_reads_array_during_write() -> None:
-    """No chunk is held by a thread that the child has not."""
+    """No thread of the parent holds a chunk lock in the child."""
     assert _output(FORKING) == "{1}\n"
 
 
@@ -259,5 +259,5 @@ with options(threads=1):
 
 
 def test_interrupt_of_remote_read_keeps_other_reads() -> None:
-    """Also none that was begun by who was interrupted, and of which he has read a part."""
+    """The interrupted thread has read a part of each read, and other threads finish them."""
     assert _output(FAR) == "interrupted [False, False, False, False]\n[50, 50, 50, 50]\n"

@@ -1,4 +1,4 @@
-"""Changes below consolidated metadata that are killed: no reader uses stale copies."""
+"""SIGKILL during changes below consolidated metadata: readers use no stale copies."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_killed_change_leaves_no_stale_copies(
 
 
 def test_killed_sequence_of_edits_leaves_no_stale_copies(tmp_path: Path) -> None:
-    """Several edits one after another, as a program makes them, killed somewhere among them."""
+    """A program makes several edits, and SIGKILL stops it at a random time."""
 
     def prepare(folder: Path) -> Callable[[], object]:
         root: Any = tessarr.create_group(folder / "a")

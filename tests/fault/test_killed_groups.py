@@ -1,4 +1,4 @@
-"""Deletions, moves and creations of groups that are killed: nothing deleted comes back."""
+"""SIGKILL during deletions, moves and creations of groups: no deleted node reappears."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import tessarr
 from fault.killing import marks, rounds
 from tessarr.stores import LocalStore, SQLiteStore
 
-# Untyped: what a name is in a group, a test knows.
+# Untyped, because the test knows the kind of each member.
 open_group: Any = tessarr.open_group
 
 
@@ -22,7 +22,7 @@ pytestmark = marks
 
 
 class Files(MutableMapping[str, bytes]):
-    """A mapping of keys to files that cannot rename: what any store of a third party may be."""
+    """Mapping of keys to files without renames, like a store of a third party."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -88,7 +88,7 @@ def check_empty_when_created(root: Any, name: str) -> None:
 
 @pytest.mark.parametrize(("kind", "zarr_format"), CASES)
 def test_killed_delete_restores_no_nodes(tmp_path: Path, kind: str, zarr_format: Any) -> None:
-    """After SIGKILL at any moment the group is whole, or a new one of its name is empty."""
+    """After SIGKILL at any time, the group is whole, or a new group of its name is empty."""
 
     def prepare(folder: Path) -> Callable[[], object]:
         with opened(kind, folder) as store:
@@ -115,7 +115,7 @@ def test_killed_delete_restores_no_nodes(tmp_path: Path, kind: str, zarr_format:
 
 @pytest.mark.parametrize(("kind", "zarr_format"), CASES)
 def test_killed_move_leaves_a_complete_group(tmp_path: Path, kind: str, zarr_format: Any) -> None:
-    """After SIGKILL at any moment the group is whole under one name, and the other is free."""
+    """After SIGKILL at any time, the group is whole under one name, and the other name is free."""
 
     def prepare(folder: Path) -> Callable[[], object]:
         with opened(kind, folder) as store:
@@ -140,7 +140,7 @@ def test_killed_move_leaves_a_complete_group(tmp_path: Path, kind: str, zarr_for
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_killed_hierarchy_creation_can_be_repeated(tmp_path: Path, zarr_format: Any) -> None:
-    """After SIGKILL at any moment the hierarchy lists, and creating it again completes it."""
+    """After SIGKILL at any time, the hierarchy lists, and a second creation completes it."""
 
     def prepare(folder: Path) -> Callable[[], object]:
         path = folder / "x"

@@ -1,4 +1,4 @@
-"""Replacements of nodes that are killed: the old node or the new one is there in whole."""
+"""SIGKILL during replacements of nodes: the old node or the new node is complete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import tessarr
 from fault.killing import marks, rounds
 from tessarr.stores import LocalStore, SQLiteStore
 
-# Untyped: what a name is in a group, a test knows.
+# Untyped, because the test knows the kind of each member.
 open_group: Any = tessarr.open_group
 load: Any = tessarr.load
 
@@ -73,7 +73,7 @@ def state(store: Any) -> str:
 def test_killed_replacement_leaves_old_or_new_node(
     tmp_path: Path, action: str, kind: str, zarr_format: Any
 ) -> None:
-    """After SIGKILL at any moment one node is there in whole; the next replacement tidies up."""
+    """After SIGKILL at any time, one node is complete; the next replacement removes leftovers."""
 
     def prepare(folder: Path) -> Callable[[], object]:
         with opened(kind, folder) as store:
@@ -99,7 +99,7 @@ def test_killed_replacement_leaves_old_or_new_node(
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_killed_save_leaves_old_or_new_folder(tmp_path: Path, zarr_format: Any) -> None:
-    """The same for a whole store: the folder is exchanged for one that is built beside it."""
+    """A whole store is replaced by a folder that is built beside it."""
 
     def prepare(folder: Path) -> Callable[[], object]:
         tessarr.save(folder / "a", OLD, zarr_format=zarr_format)

@@ -1,4 +1,4 @@
-"""A resize that is killed: what was cut away never comes back."""
+"""SIGKILL during a resize: removed elements never reappear."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_killed_shrink_reads_fill_after_growth(tmp_path: Path, layout: str) -> None:
-    """After SIGKILL at any moment the array is as before or shrunk; growing shows fill."""
+    """After SIGKILL at any time, the array has the old or the smaller shape; growth shows fill."""
     values = np.arange(1, 32 * 30 + 1).reshape(32, 30)
 
     def prepare(folder: Path) -> Callable[[], object]:
@@ -47,7 +47,7 @@ def test_killed_shrink_reads_fill_after_growth(tmp_path: Path, layout: str) -> N
 
 @pytest.mark.slow
 def test_killed_growth_leaves_old_or_new_shape(tmp_path: Path) -> None:
-    """After SIGKILL at any moment of growing the values are as before, the rest is fill."""
+    """After SIGKILL at any time of a growth, the old elements remain and the new ones are fill."""
     values = np.arange(1, 32 * 30 + 1).reshape(32, 30)
 
     def prepare(folder: Path) -> Callable[[], object]:
@@ -69,7 +69,7 @@ def test_killed_growth_leaves_old_or_new_shape(tmp_path: Path) -> None:
 
 
 def test_killed_shrink_in_sqlite_reads_fill_after_growth(tmp_path: Path) -> None:
-    """The same in a file of SQLite."""
+    """The array is stored in a file of SQLite."""
     values = np.arange(1, 31)
 
     def prepare(folder: Path) -> Callable[[], object]:

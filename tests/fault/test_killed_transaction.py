@@ -1,4 +1,4 @@
-"""A commit that is killed leaves every key whole, and all or nothing where a store can do that."""
+"""SIGKILL during a commit: each key is whole, and an atomic store holds all changes or none."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def opened(kind: str, path: Path, **options: Any) -> ts.TensorStore:
 
 @pytest.mark.parametrize("kind", ["file", "sqlite"])
 def test_killed_transaction_leaves_complete_keys(tmp_path: Path, kind: str) -> None:
-    """Each shard is of one commit; in SQLite all are of the same."""
+    """Each shard has the value of one commit; in SQLite all shards have the same one."""
     path = tmp_path / "array"
     chunks = ts.ChunkLayout(read_chunk_shape=[8, 8], write_chunk_shape=[32, 32])
     opened(
@@ -69,7 +69,7 @@ def test_killed_transaction_leaves_complete_keys(tmp_path: Path, kind: str) -> N
             for column in range(4):
                 assert np.unique(values[row, :, column]).size == 1
         assert numbers.size == 1 or (kind == "file" and numbers[-1] - numbers[0] == 1)
-        # Nothing that was left stops the next one.
+        # Leftovers do not block the next commit.
         with ts.Transaction() as transaction:
             array.with_transaction(transaction).write(numbers[-1]).result()
         assert np.unique(array.read().result()).tolist() == [numbers[-1]]

@@ -1,4 +1,4 @@
-"""A writer that is killed leaves every object whole: the old one or the new one."""
+"""SIGKILL during writes: each value is the old one or the new one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ for number in itertools.count(1):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_killed_writer_leaves_complete_chunks(tmp_path: Path, layout: str) -> None:
-    """After SIGKILL at random moments every chunk decodes to one write's value."""
+    """After SIGKILL at random times, every chunk decodes to the value of one write."""
     path = tmp_path / "array.zarr"
     tessarr.create_array(path, shape=(128, 128), dtype="int64", **LAYOUTS[layout])
     moments = random.Random(7)
@@ -54,7 +54,7 @@ def test_killed_writer_leaves_complete_chunks(tmp_path: Path, layout: str) -> No
             for column in (0, 64):
                 chunk = array[row : row + 64, column : column + 64]
                 assert np.unique(chunk).size <= 2, "a chunk mixes more than a write and its patch"
-        # A lock file that the killed writer left stops nobody.
+        # The lock file of a killed writer does not block other writers.
         array[:] = 0
         assert not array[:].any()
 
@@ -69,7 +69,7 @@ for number in itertools.count(array.shape[0] // 10):
 
 
 def test_killed_append_is_complete_or_absent(tmp_path: Path) -> None:
-    """After SIGKILL at random moments the array ends with a whole append, and goes on."""
+    """After SIGKILL at random times, the array ends with a whole append, and accepts more."""
     path = tmp_path / "array.zarr"
     tessarr.create_array(path, shape=0, dtype="int64", chunks=7, fill_value=-1)
     moments = random.Random(11)

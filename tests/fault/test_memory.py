@@ -46,7 +46,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_peak_memory_of_a_whole_read(tmp_path: Path, layout: str) -> None:
-    """A 128 MB array needs its own size, two chunks per thread, and little more."""
+    """A read of 128 MB needs the output, two chunks for each thread, and a small overhead."""
     path = tmp_path / "a.zarr"
     array = tessarr.create_array(path, shape=(4096, 8192), dtype="float32", **LAYOUTS[layout])
     rows = np.random.default_rng(0).integers(0, 1 << 20, (4096, 1)).astype("float32")
@@ -73,7 +73,7 @@ print(peak() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
 def test_peak_memory_of_a_copy_from_rows_to_columns(tmp_path: Path) -> None:
-    """A 128 MB array is copied through 32 MB, and assigned through what the option allows."""
+    """A copy of 128 MB uses a buffer of 32 MB; an assignment uses the buffer of the option."""
     array = tessarr.create_array(
         tmp_path / "a", shape=(4096, 8192), dtype="float32", chunks=(16, 8192)
     )
@@ -112,7 +112,7 @@ print(peak() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
 def test_cache_of_absent_chunks_respects_its_limit(tmp_path: Path) -> None:
-    """Of chunks that are absent nothing is held but that."""
+    """An entry for an absent chunk holds only the fact that it is absent."""
     limit = 10_000_000
     done = subprocess.run(
         [sys.executable, "-c", CACHED, str(tmp_path), str(limit)],

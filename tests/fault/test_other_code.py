@@ -1,4 +1,4 @@
-"""Exceptions of codecs and stores that users wrote: the same object, with a note on where."""
+"""Exceptions of user-written codecs and stores propagate with a note on the location."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tessarr.errors import ArgumentError, DataError
 
 
 class OddError(Exception):
-    """Nothing that Tessarr knows."""
+    """An exception class that Tessarr does not know."""
 
 
 @register_codec
 @dataclass(frozen=True, slots=True)
 class Moody(BytesBytesCodec):
-    """A codec that does nothing, or raises a given error."""
+    """Codec that changes nothing or raises an error."""
 
     name: ClassVar[str] = "test.moody"
     raises: ClassVar[dict[str, BaseException]] = {}
@@ -46,7 +46,7 @@ def _calm() -> Iterator[None]:
 
 
 def array(**settings: Any) -> tessarr.Array:
-    """Ones in two chunks at the path g/a."""
+    """Return an array of ones with two chunks, at the path g/a."""
     created = tessarr.create_array(
         None, path="g/a", shape=4, chunks=2, dtype="i4", **{"compressors": Moody(), **settings}
     )
@@ -71,7 +71,7 @@ ACTIONS: dict[str, tuple[str, Callable[[tessarr.Array], Any]]] = {
 @pytest.mark.parametrize("error", [OddError("x"), ValueError("x"), KeyError("x"), MemoryError("x")])
 @pytest.mark.parametrize("action", ACTIONS)
 def test_codec_error_reaches_the_caller(action: str, error: BaseException) -> None:
-    """The object itself, its note naming codec, chunk and key; stored values stay."""
+    """The same exception object has a note with codec, chunk and key; stored values remain."""
     a = array(compressors=["zstd", Moody()])
     when, act = ACTIONS[action]
     error.__notes__ = []
@@ -88,7 +88,7 @@ def test_codec_error_reaches_the_caller(action: str, error: BaseException) -> No
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
 def test_codec_system_exit_ends_the_program(error: BaseException) -> None:
-    """Exceptions that are no errors are passed on as well."""
+    """Exceptions that are no `Exception` propagate, too."""
     a = array()
     Moody.raises["decode"] = error
     with pytest.raises(type(error)) as caught:
@@ -97,7 +97,7 @@ def test_codec_system_exit_ends_the_program(error: BaseException) -> None:
 
 
 def test_codec_data_error_names_the_chunk() -> None:
-    """A codec's DataError becomes one with key, chunk and codec, and is its cause."""
+    """The raised DataError has key, chunk and codec, and the codec's error as its cause."""
     a = array()
     damage = DataError("the sum is wrong", kind="checksum_mismatch")
     Moody.raises["decode"] = damage
@@ -110,7 +110,7 @@ def test_codec_data_error_names_the_chunk() -> None:
 
 
 def test_errors_inside_shards_name_the_shard() -> None:
-    """The key and the chunk are those of the object that is stored."""
+    """Key and chunk in the error are those of the shard."""
     a = array(shards=4)
     Moody.raises["decode"] = OddError("x")
     with pytest.raises(OddError) as caught:
@@ -119,7 +119,7 @@ def test_errors_inside_shards_name_the_shard() -> None:
 
 
 class Flaky(MutableMapping[str, bytes]):
-    """A mapping that raises at keys that end in something."""
+    """Mapping that raises an error for keys with a certain suffix."""
 
     def __init__(self) -> None:
         self.values_: dict[str, bytes] = {}
@@ -163,7 +163,7 @@ REQUESTS: dict[str, tuple[str, Callable[[tessarr.Array], Any]]] = {
 @pytest.mark.parametrize("error", [OddError("x"), TimeoutError("x"), PermissionError("x")])
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_store_error_reaches_the_caller(request_: str, error: BaseException) -> None:
-    """The object itself, its note naming the key; a KeyError alone means: absent."""
+    """The same object propagates, with a note that names the key; only KeyError means absent."""
     flaky = Flaky()
     a = tessarr.create_array(flaky, path="g/a", shape=4, chunks=2, dtype="i4")
     a[:] = 1
@@ -180,7 +180,7 @@ def test_store_error_reaches_the_caller(request_: str, error: BaseException) -> 
 
 
 def test_store_key_error_means_absent() -> None:
-    """The one exception with a meaning: the chunk reads as fill."""
+    """A KeyError of the store means an absent chunk, which reads as the fill value."""
     flaky = Flaky()
     a = tessarr.create_array(flaky, path="g/a", shape=4, chunks=2, dtype="i4", fill_value=7)
     a[:] = 1
@@ -191,7 +191,7 @@ def test_store_key_error_means_absent() -> None:
 
 
 class Reluctant:
-    """An object that may be stored, or not."""
+    """Object whose pickling can fail."""
 
     raises: ClassVar[Exception | None] = None
 
@@ -211,7 +211,7 @@ def _create_reluctant() -> Reluctant:
 
 
 def objects(codec: Any) -> tessarr.Array:
-    """Give an array of objects, two in each chunk."""
+    """Return an array of objects, two in each chunk."""
     return tessarr.create_array(
         None, shape=4, chunks=2, dtype=object, zarr_format=2, filters=[codec]
     )
@@ -220,7 +220,7 @@ def objects(codec: Any) -> tessarr.Array:
 def test_object_error_while_encoding_reaches_the_caller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The exception itself; of what was to be stored nothing is."""
+    """The same exception propagates, and nothing is stored."""
     with tessarr.options(allow_pickle=True):
         a = objects({"id": "pickle"})
         a[:] = [1, 2, 3, 4]
@@ -231,7 +231,7 @@ def test_object_error_while_encoding_reaches_the_caller(
 
 
 def test_pickle_error_while_decoding_is_a_data_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the chunk, and the exception is among its causes."""
+    """The error names the chunk, and the exception is in its chain of causes."""
     with tessarr.options(allow_pickle=True):
         a = objects({"id": "pickle"})
         a[:] = [1, 2, 3, Reluctant()]
@@ -255,7 +255,7 @@ def test_pickle_error_while_decoding_is_a_data_error(monkeypatch: pytest.MonkeyP
 def test_object_that_cannot_be_encoded_stores_nothing(
     codec: Any, value: Any, error: type[Exception]
 ) -> None:
-    """Not even the elements before it are stored."""
+    """The elements before the invalid one are not stored either."""
     if codec["id"] == "msgpack2":
         pytest.importorskip("msgpack")
     a = objects(codec)

@@ -1,4 +1,4 @@
-"""A change that stops anywhere below consolidated metadata: no reader uses stale copies."""
+"""Changes that stop below consolidated metadata: readers use no stale copies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tessarr.format import json as _json
 from tessarr.metadata.consolidated import read_marks
 from tessarr.stores import MemoryStore
 
-# Untyped: what a name is in a group, a test knows.
+# Untyped, because the test knows the kind of each member.
 open_group: Any = tessarr.open_group
 
 ACTIONS: dict[str, Callable[[Any], object]] = {
@@ -50,7 +50,7 @@ def hierarchy(store: Any, zarr_format: Any) -> None:
 
 
 def contents(group: Any) -> dict[str, Any]:
-    """Return what a group says of all nodes below it."""
+    """Return the metadata of all nodes below a group."""
     return {
         path: (node.metadata.attributes, getattr(node, "shape", None), node.attrs.asdict())
         for path, node in group.members(max_depth=None)
@@ -58,7 +58,7 @@ def contents(group: Any) -> dict[str, Any]:
 
 
 def check_not_stale(items: dict[str, bytes]) -> None:
-    """Check that readers see by copies what they see without."""
+    """Check that reads with and without consolidated metadata agree."""
     stored = contents(open_group(dict(items), "r", use_consolidated=False))
     assert contents(open_group(dict(items), "r")) == stored
     assert contents(tessarr.open_consolidated(dict(items), mode="r")) == stored
@@ -75,7 +75,7 @@ def has_marks(items: dict[str, bytes]) -> bool:
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("action", ACTIONS)
 def test_interrupted_change_leaves_no_stale_copies(action: str, zarr_format: Any) -> None:
-    """At each change of the store where it stops, copies are right or not used; an edit heals."""
+    """After a stop at any change, copies are correct or unused; the next edit repairs them."""
     marked = False
     for count in range(100):
         store = Stopping()
@@ -106,7 +106,7 @@ def test_interrupted_change_leaves_no_stale_copies(action: str, zarr_format: Any
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_consolidate_metadata_removes_marks(zarr_format: Any) -> None:
-    """Consolidating makes copies that readers use, whatever was marked before."""
+    """Consolidation creates valid copies and clears all marks."""
     items: dict[str, bytes] = {}
     hierarchy(items, zarr_format)
     key = ".zmetadata" if zarr_format == 2 else "zarr.json"
@@ -128,7 +128,7 @@ def test_consolidate_metadata_removes_marks(zarr_format: Any) -> None:
 def test_mark_of_other_program_rebuilds_copies_if_that_program_died(
     zarr_format: Any, age_s: float, exclusive: bool, is_stale: bool
 ) -> None:
-    """A mark is of a dead program where locks exclude all others; elsewhere if it is old."""
+    """If locks exclude other processes, a mark belongs to a dead process; else its age decides."""
     store = MemoryStore()
     hierarchy(store, zarr_format)
     target = CopyUpdate(("", zarr_format), "g/a")
@@ -145,7 +145,7 @@ def test_mark_of_other_program_rebuilds_copies_if_that_program_died(
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_consolidate_during_change_of_other_program_copies_the_change(zarr_format: Any) -> None:
-    """A node that changes after it was read is read again, also where no lock excludes others."""
+    """Consolidation reads a node again if it changes meanwhile, also without locks."""
     store = MemoryStore()
     hierarchy(store, zarr_format)
     flow = rebuild_copies("", zarr_format)
@@ -164,7 +164,7 @@ def test_consolidate_during_change_of_other_program_copies_the_change(zarr_forma
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_consolidate_with_endless_conflicts_raises(zarr_format: Any) -> None:
-    """Nodes are not read without end; the copies are those that the others made."""
+    """Consolidation ends with an error; the stored copies are those of the other writers."""
     store = MemoryStore()
     hierarchy(store, zarr_format)
     flow = rebuild_copies("", zarr_format)
@@ -179,7 +179,7 @@ def test_consolidate_with_endless_conflicts_raises(zarr_format: Any) -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_rebuild_keeps_marks_of_live_programs(zarr_format: Any) -> None:
-    """A program that is changing a node may stop: its mark stays until it shows the change."""
+    """The mark of a live process remains until the copies include its change."""
     store = MemoryStore()
     hierarchy(store, zarr_format)
     target = CopyUpdate(("", zarr_format), "g/a")
@@ -192,7 +192,7 @@ def test_rebuild_keeps_marks_of_live_programs(zarr_format: Any) -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_consolidate_metadata_waits_for_changes(tmp_path: Any, zarr_format: Any) -> None:
-    """The key that is held while a change is marked is held while copies are made."""
+    """Marking a change and copying metadata hold the same key."""
     hierarchy(tmp_path, zarr_format)
     store = open_group(tmp_path, mode="r+").store
     done = threading.Event()
@@ -214,7 +214,7 @@ def test_consolidate_metadata_waits_for_changes(tmp_path: Any, zarr_format: Any)
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_change_without_mark_permission_leaves_no_mark(zarr_format: Any) -> None:
-    """Groups that had a mark before another one refused it lose it again."""
+    """If one group refuses the mark, the marks on other groups are removed."""
     store = Stopping()
     hierarchy(store, zarr_format)
     marked = ".zmetadata" if zarr_format == 2 else "zarr.json"

@@ -1,4 +1,4 @@
-"""A deletion that stops anywhere: what was deleted is never part of a node created later."""
+"""Deletions that stop: a new node contains nothing of a deleted node."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tessarr.flow import deletion
 from tessarr.flow.run import DeletePrefix, HasAtomicDelete, RemoveLink
 from tessarr.stores import LocalStore, MemoryStore, SQLiteStore, Store
 
-# Untyped: what a name is in a group, a test knows.
+# Untyped, because the test knows the kind of each member.
 open_group: Any = tessarr.open_group
 
 
 def hierarchy(store: Any, zarr_format: Any) -> Any:
-    """Create a group with arrays and groups below it, and one beside it."""
+    """Create a group with nested arrays and groups, and a group beside it."""
     root = open_group(store, mode="a", zarr_format=zarr_format)
     root.create_array("kept", data=np.arange(4), chunks=2)
     group = root.create_group("x", attributes={"old": True})
@@ -31,7 +31,7 @@ def hierarchy(store: Any, zarr_format: Any) -> Any:
 
 
 def stops(zarr_format: Any, action: Callable[[Any], object]) -> Iterator[dict[str, bytes]]:
-    """Yield what an action leaves that stops for ever at its first, second, … change."""
+    """Yield the store after `action` stops for good at its first, second, … change."""
     for count in range(200):
         store = Stopping()
         root = hierarchy(store, zarr_format)
@@ -47,10 +47,10 @@ def stops(zarr_format: Any, action: Callable[[Any], object]) -> Iterator[dict[st
 
 
 def check_not_back(items: dict[str, bytes], zarr_format: Any) -> None:
-    """Check that new nodes at the deleted path have nothing of the old ones."""
+    """Check that new nodes at the deleted path contain nothing of the old ones."""
     root = open_group(dict(items), mode="r+", zarr_format=zarr_format)
     if "x" in root:
-        assert root["x/a"][:].tolist() == list(range(1, 9))  # nothing is deleted yet
+        assert root["x/a"][:].tolist() == list(range(1, 9))  # no key is deleted yet
         del root["x"]
     assert root["kept"][:].tolist() == [0, 1, 2, 3]
     creations: tuple[Callable[[Any], Any], ...] = (
@@ -75,7 +75,7 @@ def check_not_back(items: dict[str, bytes], zarr_format: Any) -> None:
         ),
         lambda group: group.move("kept", "x"),
     )
-    if "x/a" in root:  # until then it can be read by its own path
+    if "x/a" in root:  # until then, the node is readable by its path
         assert root["x/a"][:].tolist() == list(range(1, 9))
     for create in creations:
         left = dict(items)
@@ -95,14 +95,14 @@ def check_not_back(items: dict[str, bytes], zarr_format: Any) -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_interrupted_delete_restores_no_nodes(zarr_format: Any) -> None:
-    """At each change where a deletion stops, new nodes of that path are empty."""
+    """After a stop at any change of a deletion, new nodes at that path are empty."""
     for items in stops(zarr_format, lambda root: root.__delitem__("x")):
         check_not_back(items, zarr_format)
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_interrupted_delete_of_root_restores_no_nodes(zarr_format: Any) -> None:
-    """The same where the whole store is deleted: by mode "w"."""
+    """Mode "w" deletes the whole store."""
 
     def overwrite(root: Any) -> None:
         open_group(root.store, mode="w", zarr_format=zarr_format)
@@ -116,7 +116,7 @@ def test_interrupted_delete_of_root_restores_no_nodes(zarr_format: Any) -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_interrupted_move_keeps_a_complete_node(zarr_format: Any) -> None:
-    """At each change where a move stops, the node is whole at one path or at both."""
+    """After a stop at any change of a move, the node is complete at one path or at both."""
     for items in stops(zarr_format, lambda root: root.move("x", "y")):
         root = open_group(items, mode="r+", zarr_format=zarr_format)
         assert {"x", "y"} & set(root)
@@ -143,7 +143,7 @@ def test_delete_in_one_step_writes_no_mark(tmp_path: Path) -> None:
 
 
 def test_delete_in_one_step_removes_no_document_before() -> None:
-    """Where a store deletes a group in one step, nothing else changes before that step."""
+    """If a store deletes a group in one step, no other change precedes that step."""
     steps = deletion.delete_all("x")
     assert next(steps) == RemoveLink("x/")
     assert steps.send(False) == HasAtomicDelete("x/")
@@ -153,7 +153,7 @@ def test_delete_in_one_step_removes_no_document_before() -> None:
 
 
 def test_create_group_over_folder_of_arrays_keeps_them() -> None:
-    """Arrays below a path without a group document stay, as no deletion is marked there."""
+    """Arrays below a path without a group document remain, because no deletion is marked there."""
     items: dict[str, bytes] = {}
     tessarr.create_array(items, path="x/a", data=[1, 2])
     del items["x/zarr.json"]
@@ -162,10 +162,10 @@ def test_create_group_over_folder_of_arrays_keeps_them() -> None:
 
 
 def test_create_below_deleted_group_succeeds() -> None:
-    """An array that is left below a group whose deletion stopped is no node."""
+    """An array below a group whose deletion stopped is no node."""
     store = Stopping()
     root = hierarchy(store, 3)
-    store.left = 2  # the mark, and the group's document
+    store.left = 2  # the mark, and the document of the group
     with pytest.raises(OSError, match="stopped"):
         del root["x"]
     left = dict(store)
@@ -177,7 +177,7 @@ def test_create_below_deleted_group_succeeds() -> None:
 
 
 def test_delete_in_folder_removes_leftovers_of_a_killed_delete(tmp_path: Path) -> None:
-    """The next deletion of a name removes the hidden folder that a killed program left."""
+    """The next deletion of a name removes the hidden folder of a killed process."""
     root = hierarchy(LocalStore(tmp_path), 3)
     hidden = tmp_path / "x.__deleted.__lock" / "left"
     hidden.mkdir(parents=True)
@@ -191,7 +191,7 @@ def test_delete_in_folder_removes_leftovers_of_a_killed_delete(tmp_path: Path) -
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("path", ["", "x"])
 def test_overwrite_of_chunks_without_array_shows_fill(path: str, zarr_format: Any) -> None:
-    """What another program left of an array is no part of the new one; other keys stay."""
+    """A new array shows no stale chunks of another program; other keys remain."""
     items: dict[str, bytes] = {}
     settings: dict[str, Any] = {"path": path, "zarr_format": zarr_format}
     tessarr.create_array(items, data=[1, 2, 3, 4], chunks=2, **settings)

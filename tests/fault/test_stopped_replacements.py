@@ -1,4 +1,4 @@
-"""Replacing a node: the old one stays until the new one is complete."""
+"""Replacements of nodes that stop: the old node remains until the new one is complete."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tessarr.stores import (
     ZipStore,
 )
 
-# Untyped: what a name is in a group, a test knows.
+# Untyped, because the test knows the kind of each member.
 open_group: Any = tessarr.open_group
 load: Any = tessarr.load
 
@@ -71,7 +71,7 @@ def form(store: Any) -> Any:
 
 
 class Raising:
-    """An array of another library that cannot be read to its end."""
+    """Array-like object whose last elements raise an error."""
 
     shape, dtype, ndim, chunks = (32,), np.dtype("i8"), 1, (3,)
 
@@ -84,7 +84,7 @@ class Raising:
 
 
 def state(store: Any) -> str:
-    """Return what is at "x": the old array, or the new node in whole."""
+    """Return whether "x" is the old array or the complete new node."""
     root = open_group(store, mode="r")
     assert set(root) <= {"x", "kept"}
     assert root["kept"][:].tolist() == [5]
@@ -109,7 +109,7 @@ def prepare(store: Any, zarr_format: Any = 3) -> None:
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("action", ACTIONS)
 def test_interrupted_replacement_leaves_old_or_new_node(action: str, zarr_format: Any) -> None:
-    """At each change of the store where a replacement stops, one node is there in whole."""
+    """After a stop at any change of a replacement, one node is complete."""
     for count in range(100):
         stopping = StoppingStore()
         store = ForeignStore(stopping)
@@ -136,7 +136,7 @@ def test_interrupted_replacement_leaves_old_or_new_node(action: str, zarr_format
 def test_replacement_with_unreadable_data_keeps_the_old_node(
     tmp_path: Path, kind: str, action: str
 ) -> None:
-    """An error while the new values are stored leaves the old array, and nothing else."""
+    """An error while the new values are stored leaves only the old array."""
     store = KINDS[kind](tmp_path)
     prepare(store)
     before = {key: store.get(key) for key in store.list("")}
@@ -149,7 +149,7 @@ def test_replacement_with_unreadable_data_keeps_the_old_node(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("action", ACTIONS)
 def test_replacement_leaves_only_the_new_node(tmp_path: Path, kind: str, action: str) -> None:
-    """A node is replaced in whole, by another kind of node, too, and nothing hidden stays."""
+    """The new node may be of another kind, and no hidden key remains."""
     store = KINDS[kind](tmp_path)
     prepare(store, 2)
     ACTIONS[action](store, NEW)
@@ -163,7 +163,7 @@ def test_replacement_leaves_only_the_new_node(tmp_path: Path, kind: str, action:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_replacements_by_several_threads_come_one_after_another(tmp_path: Path, kind: str) -> None:
-    """Of several programs that replace one node each stores its node in whole."""
+    """Concurrent replacements of one node each store a complete node."""
     store = KINDS[kind](tmp_path)
     prepare(store)
     root = open_group(store)
@@ -188,7 +188,7 @@ def test_replacements_by_several_threads_come_one_after_another(tmp_path: Path, 
 
 
 def test_replacement_of_folder_failure_keeps_the_old_node(tmp_path: Path) -> None:
-    """The root of a folder is replaced by a folder that is built beside it."""
+    """The root of a folder store is replaced by a folder that is built beside it."""
     path = tmp_path / "a.zarr"
     tessarr.save(path, OLD)
     path.chmod(0o750)
@@ -207,7 +207,7 @@ def test_replacement_of_folder_failure_keeps_the_old_node(tmp_path: Path) -> Non
 
 
 def test_replacement_reads_the_old_node_as_data(tmp_path: Path) -> None:
-    """An array may be made of the one that it replaces, part by part."""
+    """The new array may read its data from the old one, part by part."""
     store = LocalStore(tmp_path)
     prepare(store)
     root = open_group(store)
@@ -219,7 +219,7 @@ def test_replacement_reads_the_old_node_as_data(tmp_path: Path) -> None:
 
 
 def test_save_beside_files_of_others_keeps_them(tmp_path: Path) -> None:
-    """A folder that is no node is not replaced: what the user keeps there stays."""
+    """A folder with other files is not replaced, so the files remain."""
     (tmp_path / "notes.txt").write_text("mine")
     tessarr.save(tmp_path, OLD)
     tessarr.save(tmp_path / "new", OLD)
@@ -230,7 +230,7 @@ def test_save_beside_files_of_others_keeps_them(tmp_path: Path) -> None:
 def test_save_in_working_folder_keeps_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder in which the program works is not exchanged for another one."""
+    """The working folder of the program keeps its inode."""
     monkeypatch.chdir(tmp_path)
     tessarr.save(".", OLD)
     inode = tmp_path.stat().st_ino
@@ -243,7 +243,7 @@ def test_save_in_working_folder_keeps_the_folder(
 def test_replacement_below_consolidated_metadata_shows_there(
     tmp_path: Path, zarr_format: Any
 ) -> None:
-    """Copies of metadata above have the new node, and nothing of how it was built."""
+    """Consolidated metadata above include the new node and no staging node."""
     store = LocalStore(tmp_path)
     prepare(store, zarr_format)
     tessarr.consolidate_metadata(store)
@@ -254,7 +254,7 @@ def test_replacement_below_consolidated_metadata_shows_there(
 
 
 def test_replacement_of_link_leaves_its_target(tmp_path: Path) -> None:
-    """Where the node is a symbolic link, the link is replaced."""
+    """If the node is a symbolic link, the link is replaced."""
     store = LocalStore(tmp_path / "a")
     prepare(store)
     tessarr.save(tmp_path / "other", OLD)
@@ -269,7 +269,7 @@ def test_replacement_of_link_leaves_its_target(tmp_path: Path) -> None:
 def test_replacement_without_exchange_deletes_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str
 ) -> None:
-    """A folder that cannot be renamed, such as a mount point, is emptied before it is written."""
+    """A folder that cannot be renamed, such as a mount point, is emptied before the write."""
 
     def refuse(_: Any) -> Any:
         yield from ()
@@ -284,7 +284,7 @@ def test_replacement_without_exchange_deletes_first(
 
 
 def test_create_node_with_staging_name_raises() -> None:
-    """No node has the name of a folder in which nodes are built."""
+    """Names of staging folders are invalid for nodes."""
     with pytest.raises(ValueError, match="reserved"):
         tessarr.create_group({}, path="x.__new.__lock")
 
@@ -296,7 +296,7 @@ def test_create_node_with_staging_name_raises() -> None:
 def test_replacement_on_full_disk_keeps_the_old_node(
     tmp_path: Path, kind: str, zarr_format: Any
 ) -> None:
-    """Where a chunk cannot be written because files may not be so large, the old array stays."""
+    """A file size limit makes the write of a chunk fail; the old array remains."""
     path = "x" if kind == "folder" else None
     old, large = np.arange(100), np.random.default_rng(1).bytes(1 << 16)
     tessarr.create_group(tmp_path / "a", zarr_format=zarr_format)

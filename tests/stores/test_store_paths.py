@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("name", ["x.zarr", "x.zip", "x.sqlite"])
 @pytest.mark.parametrize("kind", [str, Path])
 def test_tilde_in_path_is_the_home_folder(home: Path, name: str, kind: Any) -> None:
-    """This holds for folders and file stores; the working folder remains empty."""
+    """Folders and file stores expand the tilde; the working folder remains empty."""
     tessarr.save(kind(f"~/{name}"), [1, 2, 3])
     assert (home / name).exists()
     assert tessarr.open_array(kind(f"~/{name}"), mode="r")[...].tolist() == [1, 2, 3]

@@ -116,7 +116,7 @@ def test_read_only_refuses_every_change() -> None:
 
 
 def test_latency_store_delays_requests() -> None:
-    """Reads and writes wait for their time, bytes for their rate; threads wait together."""
+    """A request waits for the latency, its bytes for the bandwidth; threads wait concurrently."""
     store = LatencyStore({"k": b"x" * 1000}, read_s=0.02, write_s=0.03, bytes_per_s=1e5)
 
     def took(work: Callable[[], object]) -> float:
