@@ -46,7 +46,7 @@ BANNED = frozenset(
 """Ordinary words that say nothing about Zarr, arrays, stores or the engine."""
 
 ALLOWED = ("NotFound", "not_found", "connection_made")
-"""Phrases of HTTP and of asyncio, which name functions and classes."""
+"""Terms of HTTP and asyncio that functions and classes may use."""
 
 TOP_LEVEL_ENTRIES = 34
 MODULE_LINES = 720

@@ -42,7 +42,7 @@ def named(module: str) -> list[tuple[str, Any]]:
 
 
 NAMES = {f"{module}.{name}" for module in PUBLIC for name, _ in named(module)}
-"""All public names, by which things may be called and pickled."""
+"""All public names of classes and functions, for reprs and pickles."""
 
 
 def test_tensorstore_names_equal_their_import_names() -> None:

@@ -323,7 +323,7 @@ def test_rm(data: Path, run: Run) -> None:
 
 
 def test_rm_of_a_group(data: Path, run: Run) -> None:
-    """Removal of a group needs the option for nodes with members."""
+    """Removal of a group needs the option -r."""
     code, _, err = run("rm", "data.zarr/deep")
     assert code == 1
     assert "is a group of 1 member: give -r" in err

@@ -122,7 +122,7 @@ def test_foreign_errors_are_one_line(data: Path, run: Run) -> None:
 
 @pytest.fixture
 def far() -> dict[str, bytes]:
-    """Register a file system in which each URL opens a part of one store."""
+    """Register a URL scheme whose stores start at the path of the URL; return their values."""
     items: dict[str, bytes] = {}
 
     @tessarr.extensions.register_store("far")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 STORES: Final = {"dict": "MemoryStore", "DictStore": "MemoryStore", "DirectoryStore": "LocalStore"}
-"""Names of stores: one class has each of these names, and shows its own."""
+"""Old names of stores, and the name in the class's repr."""
 
 
 class Difference(NamedTuple):

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 ROUNDS = 200
-"""How often each operation is killed."""
+"""Number of kills of each operation."""
 
 marks = [
     pytest.mark.slow,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
     pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning"),
 ]
-"""The marks of a module of such tests."""
+"""Pytest marks of a module with such tests."""
 
 
 def forked(action: Callable[[], object], delay_s: float | None) -> float:

@@ -189,7 +189,7 @@ def test_huge_document_of_python_store_raises_before_reading() -> None:
 
 
 def test_metadata_bytes_option_limits_documents() -> None:
-    """What the option allows is read; what it does not is refused, also in memory."""
+    """A document up to the limit is read; a larger one raises an error, also in memory."""
     group = tessarr.create_group(None, attributes={"text": "x" * 1000})
     with tessarr.options(metadata_bytes=100), pytest.raises(tessarr.errors.MetadataError):
         tessarr.open(group.store)

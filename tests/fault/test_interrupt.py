@@ -389,7 +389,7 @@ def _awaits(future: Any, notified: SimpleQueue[Any], ready: threading.Event) -> 
 
 
 def _interrupted_after(calls: int, work: Callable[[], object]) -> bool:
-    """Have a function interrupted at a call, where Python looks for signals; False if it ends."""
+    """Interrupt `work` after a number of calls; return False if it ends before."""
     left = iter(range(calls))
 
     def look(frame: FrameType, event: str, _: object) -> None:

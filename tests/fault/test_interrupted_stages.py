@@ -50,7 +50,7 @@ class Failing(dict[str, bytes]):
 
 @pytest.mark.parametrize("codecs", [_RAW, _PACKED, _shards(2)], ids=["raw", "packed", "shards"])
 def test_stage_that_fails_keeps_staged_values(codecs: list[Any]) -> None:
-    """Who asks for the key of a chunk has it staged, for which the rest of it is read."""
+    """A read of the chunk's key in the transaction reads the rest of the chunk, and fails."""
     store = Failing()
     array = _created(store, 4, codecs)
     array[:] = 1

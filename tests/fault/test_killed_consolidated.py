@@ -27,7 +27,7 @@ CASES = [
 def test_killed_change_leaves_no_stale_copies(
     tmp_path: Path, action: str, zarr_format: Any
 ) -> None:
-    """After SIGKILL at any moment readers see what is stored; the next change heals the copies."""
+    """After SIGKILL at any time, readers see the stored nodes; the next change updates copies."""
 
     def prepare(folder: Path) -> Callable[[], object]:
         hierarchy(folder / "a", zarr_format)

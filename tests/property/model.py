@@ -13,13 +13,13 @@ from tessarr.testing.strategies import values
 __all__ = ["NUMPY_KINDS", "Model", "assert_same", "assigned", "selections"]
 
 NUMPY_KINDS = ("basic", "advanced", "points", "mask")
-"""Kinds whose keys mean the same to NumPy."""
+"""Kinds of indexing whose keys have the same meaning in NumPy."""
 
 OUTER, BLOCKS = "outer", "blocks"
 
 
 Chunks = tuple[tuple[int, ...], ...]
-"""Per axis the lengths of the chunks, inside the array."""
+"""Lengths of the chunks along each axis, cut at the edge of the array."""
 
 STRATEGIES: dict[str, Any] = {
     "basic": keys.basic_keys,

@@ -23,7 +23,7 @@ from sampling import examples
 _LONGEST = 14  # of an axis, at any time
 _CHUNK = (4, 3)
 _UNKNOWN = -1
-"""Stands for what was cut off by a resize in a chunk that stayed: kept, or fill."""
+"""An element that a resize removed from a remaining chunk: the old value or fill."""
 
 axis_keys = st.one_of(
     st.tuples(st.integers(0, 9), st.integers(0, 9), st.sampled_from([1, 1, 2, -1])),

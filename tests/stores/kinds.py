@@ -102,4 +102,4 @@ KINDS: dict[str, Callable[[Path], Store]] = {
 }
 
 SHARED = ("local", "lock files", "prefix", "cache", "sqlite", "fsspec local")
-"""Kinds of stores that several processes may change at the same time."""
+"""Kinds of stores that several processes may change concurrently."""
