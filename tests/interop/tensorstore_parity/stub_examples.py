@@ -133,7 +133,7 @@ def _run(
     said = io.StringIO()
     with contextlib.redirect_stdout(said), _displayed():
         try:
-            parts = ast.Interactive(ast.parse(source).body)  # several statements may be one example
+            parts = ast.Interactive(ast.parse(source).body)  # one example can hold several lines
             flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
             code = compile(parts, "<example>", "single", flags, dont_inherit=True)
             runner.run(_evaluate(code, names))

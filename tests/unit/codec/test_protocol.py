@@ -224,7 +224,7 @@ def test_arrays_encode_in_memory_order(codec: Any, values: Any) -> None:
 
 
 def test_names_of_shuffles() -> None:
-    """numcodecs users write Blosc.BITSHUFFLE."""
+    """Users of numcodecs write Blosc.BITSHUFFLE."""
     assert tessarr.Blosc(shuffle=tessarr.Blosc.BITSHUFFLE) == tessarr.Blosc(shuffle="bitshuffle")  # type: ignore[arg-type]
     names = ("NOSHUFFLE", "SHUFFLE", "BITSHUFFLE", "AUTOSHUFFLE")
     assert [getattr(tessarr.Blosc, name) for name in names] == [0, 1, 2, -1]

@@ -44,7 +44,7 @@ def spec_of(array, fill=None):
 
 
 def stored(array, *codecs, **arguments):
-    """Store an array through codecs, in two chunks along each axis; return what is read."""
+    """Store an array through codecs, in two chunks along each axis; return its elements."""
     chunks = tuple(-(-n // 2) or 1 for n in array.shape)
     made = tessarr.create_array(
         None, shape=array.shape, dtype=array.dtype, chunks=chunks, codecs=codecs, **arguments
@@ -604,7 +604,7 @@ def test_codecs_of_types_of_few_bits():
 
 
 def test_codec_module_name_is_codec_name():
-    """So it is found, and imported only when it is named."""
+    """The registry finds modules by name, and imports them only if a document names the codec."""
     import subprocess
     import sys
 

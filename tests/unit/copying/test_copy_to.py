@@ -322,7 +322,7 @@ def test_copy_to_uses_the_separator_of_the_store(tmp_path):
 
 
 def test_copy_to_closes_files_that_it_opened(rows, tmp_path):
-    """After the copy, a zip file that it opened is complete, and the user's store stays open."""
+    """The copy closes and completes zip files that it opened, and leaves the user's store open."""
     tessarr.copy_to(rows, tmp_path / "a.zip", chunks=(60, 1))
     with zipfile.ZipFile(tmp_path / "a.zip") as file:
         names = file.namelist()

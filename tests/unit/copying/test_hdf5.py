@@ -75,7 +75,7 @@ def test_copy_of_hdf5_file_is_a_hierarchy(path, zarr_format):
 
 
 def netcdf_by_hand(path):
-    """Write the file of a netCDF library through h5py."""
+    """Write a file like those of a netCDF library, with h5py."""
     with h5py.File(path, "w") as file:
         file.attrs["_NCProperties"] = np.bytes_(b"version=2,netcdf=4.9.2,hdf5=1.14.0")
         file.attrs["version"] = np.array([3])

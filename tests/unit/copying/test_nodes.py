@@ -98,7 +98,7 @@ def test_copy_of_existing_member_raises_replaces_or_skips():
     with pytest.raises(ExistsError) as caught:
         tessarr.copy_all(source, dest)
     assert caught.value.kind == "node_exists"
-    assert tessarr.copy_all(source, dest, if_exists="skip") == (1, 2, 0)  # foo was copied above
+    assert tessarr.copy_all(source, dest, if_exists="skip") == (1, 2, 0)  # the copy above made foo
     assert not dest["qux"][...].any()
     assert tessarr.copy(source["qux"], dest, if_exists="skip_initialized") == (1, 0, 400)
     assert tessarr.copy(source["qux"], dest, if_exists="skip_initialized") == (0, 1, 0)

@@ -1,4 +1,4 @@
-"""What ``np.asarray`` drops of a value is stored as the fill value, refused, or warned of."""
+"""Parts of a value that ``np.asarray`` drops become fill values, errors or warnings."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ WAYS = [by_brackets, by_write, by_points, by_outer, by_blocks, by_mask, by_view,
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["i8", "i4", "f4"])
 def test_masked_elements_become_the_fill_value(way: Callable[..., None], dtype: str) -> None:
-    """Whatever the way in and whether the type is cast, nothing below the mask is stored."""
+    """No element below the mask is stored, in any kind of write, with or without a cast."""
     a = created(dtype=dtype)
     way(a, MASKED)
     assert a[...].tolist() == [1, -1, 3]
@@ -86,7 +86,7 @@ def test_masked_constant_assigned_to_one_element_is_the_fill_value() -> None:
 
 
 def test_values_below_a_mask_are_not_converted() -> None:
-    """What is masked may be what the type has no value for."""
+    """Masked elements may have no value in the data type."""
     a = created(dtype="u1", fill_value=255)
     a[...] = np.ma.array([1.0, np.nan, 1e300], mask=[0, 1, 1])
     assert a[...].tolist() == [1, 255, 255]
@@ -140,7 +140,7 @@ def test_masked_fields_of_records_become_fields_of_the_fill_value() -> None:
 
 
 def test_new_array_has_the_fill_value_of_its_masked_data() -> None:
-    """``masked_equal`` gives the masked array back; an explicit fill value counts more."""
+    """``masked_equal`` restores the masked array; an explicit fill value has precedence."""
     data = np.ma.array([1, 2, 3], mask=[0, 1, 0], fill_value=-7)
     for a in (tessarr.array(data), tessarr.create_array(data=data)):
         assert a.fill_value == -7
@@ -164,7 +164,7 @@ def test_fill_value_of_masked_data_that_does_not_fit_is_refused() -> None:
 
 
 def test_masked_array_stays_unchanged() -> None:
-    """The values of the user stay as they are."""
+    """The values of the user do not change."""
     values = np.ma.array([1, 2, 3], mask=[0, 1, 0])
     created()[...] = values
     assert values.data.tolist() == [1, 2, 3]
@@ -201,7 +201,7 @@ class Measured(np.ndarray[Any, Any]):
     "value", [Quantity(np.array([1, 2, 3], "i4"), "m"), np.array([1, 2, 3], "i4").view(Measured)]
 )
 def test_unit_is_warned_of(way: Callable[..., None], value: Any) -> None:
-    """The numbers are stored, and the warning says that the unit is not."""
+    """The array stores the numbers, and the warning says that it does not store the unit."""
     a = created()
     with pytest.warns(TessarrWarning, match="unit 'm'"):
         way(a, value)
@@ -218,7 +218,7 @@ def test_numbers_without_dimension_are_stored_without_warning() -> None:
 
 
 def test_none_in_numbers_is_warned_of() -> None:
-    """NumPy makes NaN of it, which a reader may not expect."""
+    """NumPy converts it to NaN, which a reader may not expect."""
     for values in ([1, None, 3], np.array([1, None, 3], object)):
         a = created(dtype="f8")
         with pytest.warns(TessarrWarning, match="None is stored as NaN"):
@@ -230,7 +230,7 @@ def test_none_in_numbers_is_warned_of() -> None:
 
 @pytest.mark.parametrize("dtype", ["i8", "f8", "c16", "bool"])
 def test_not_a_time_in_numbers_is_refused(dtype: str) -> None:
-    """NumPy would make the least integer of it, and convert that."""
+    """NumPy would convert it to the least integer, and then to the data type."""
     for times in (np.array(["2020", "NaT"], "M8[s]"), np.array([1, "NaT"], "m8[s]")):
         with pytest.raises(CastError, match="cannot convert NaT"):
             created(dtype=dtype, fill_value=0)[:2] = times
@@ -246,7 +246,7 @@ def test_times_in_integers_are_warned_of() -> None:
 
 
 def test_missing_values_of_pandas_are_refused() -> None:
-    """``pd.NA`` has no number; the message says what to do."""
+    """``pd.NA`` has no number; the message explains the solution."""
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     missing: list[Any] = [pandas.array([1, None, 3], dtype="Int64")]
     missing += [pandas.Series([1, None, 3], dtype="Int64"), [1, pandas.NA, 3], [1, pandas.NaT, 3]]
@@ -273,7 +273,7 @@ def test_time_zone_of_pandas_is_warned_of() -> None:
 
 
 def test_missing_values_of_pandas_are_missing_elements() -> None:
-    """A data type whose elements may be missing has a place for them."""
+    """A data type with optional elements stores them as missing."""
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     maybe = {"name": "zarrs.optional", "configuration": {"name": "int16", "configuration": {}}}
     a = created(dtype=maybe, fill_value=None)
@@ -314,7 +314,7 @@ def test_conversion_error_names_value(
 
 
 def test_nan_in_integers_is_warned_of_once() -> None:
-    """An array is cast as NumPy does; the warning is ours alone."""
+    """The cast equals NumPy's; the only warning is Tessarr's."""
     a = created()
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
@@ -324,7 +324,7 @@ def test_nan_in_integers_is_warned_of_once() -> None:
 
 
 def test_list_for_new_array_is_checked_per_element() -> None:
-    """``data=`` refuses what an assignment refuses."""
+    """``data=`` refuses the same values as an assignment."""
     with pytest.raises(TooLargeError, match=r"1e\+20 at index \(1,\)"):
         tessarr.create_array(data=[1, 1e20], dtype="i4")
     a = created()

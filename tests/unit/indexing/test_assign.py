@@ -1,4 +1,4 @@
-"""`broadcast_value` does to a value what NumPy does in ``a[key] = value``."""
+"""`broadcast_value` treats a value like NumPy does in ``a[key] = value``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHAPES = [(), (1,), (7,), (0,), (3, 4), (2, 0, 3), (2, 3, 4), (3, 2, 2, 3)]
 @examples(600)
 @given(st.data())
 def test_assignments(data: st.DataObject) -> None:
-    """An assignment changes what NumPy's changes, or is refused as NumPy's is."""
+    """An assignment changes the same elements as NumPy's, or raises an error if NumPy does."""
     shape = data.draw(st.sampled_from(SHAPES))
     key = data.draw(keys.basic_keys(shape) | keys.advanced_keys(shape))
     ours = np.zeros(shape, np.int32)
@@ -51,13 +51,13 @@ def test_assignments(data: st.DataObject) -> None:
             broadcast_value(value, selection, ours.dtype)
         assert caught.value.kind == "shape_mismatch"
         return
-    except TypeError:  # NumPy takes no leading axes with a mask alone
+    except TypeError:  # NumPy allows no leading axes with a single mask
         assert value.ndim > 1
         return
     try:
         fitted = broadcast_value(value, selection, ours.dtype)
     except ArgumentError:
-        assert selection.size == 0  # NumPy looks at no shape where there is nothing to assign
+        assert selection.size == 0  # NumPy checks no shape if the selection is empty
     else:
         walk.write_selection(ours, selection, fitted)
         np.testing.assert_array_equal(ours, theirs)
@@ -147,7 +147,7 @@ def test_bytes_stay_unchanged() -> None:
 
 
 def test_shape_mismatch_message_has_both_shapes() -> None:
-    """The error says what was given and what it has to fit."""
+    """The error has the shape of the value and the shape of the selection."""
     text = r"shape \(2, 3\) to a selection of shape \(4, 2\)"
     with pytest.raises(ArgumentError, match=text):
         broadcast_value(np.ones((2, 3)), select(..., (4, 2)), np.dtype("f8"))

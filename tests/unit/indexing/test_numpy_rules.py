@@ -1,4 +1,4 @@
-"""`select` selects what NumPy selects: value, shape, type, and class of error."""
+"""`select` matches NumPy: value, shape, type, and class of error."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ITEMS: list[Any] = [
 
 
 def outcome(array: np.ndarray, key: object) -> tuple[Any, type[Exception] | None]:
-    """Return what NumPy makes of a key: a result or a class of error."""
+    """Return NumPy's outcome for a key: a result or a class of error."""
     try:
         return array[key], None
     except DeprecationWarning:  # NumPy 1, out of bounds in an empty array
@@ -62,7 +62,7 @@ def numbered_array(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def assert_like_numpy(key: object, shape: tuple[int, ...]) -> bool:
-    """Compare `select` with NumPy; return whether the key was valid."""
+    """Compare `select` with NumPy; return whether the key is valid."""
     array = numbered_array(shape)
     expected, error = outcome(array, key)
     if error is not None:
@@ -83,7 +83,7 @@ def assert_like_numpy(key: object, shape: tuple[int, ...]) -> bool:
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3])
 def test_all_short_keys(length: int) -> None:
-    """Every key of up to three of the items gives what NumPy gives."""
+    """Every key of up to three of the items has NumPy's outcome."""
     valid = sum(
         assert_like_numpy(key, (2, 3, 2)) for key in itertools.product(ITEMS, repeat=length)
     )
@@ -122,7 +122,7 @@ def test_basic_keys(data: st.DataObject) -> None:
 @examples(300)
 @given(st.data())
 def test_wild_keys(data: st.DataObject) -> None:
-    """What NumPy refuses is refused with the same builtin class of error."""
+    """Errors have the builtin class of NumPy's errors."""
     shape = data.draw(st.sampled_from(SHAPES))
     assert_like_numpy(data.draw(keys.wild_keys(shape)), shape)
 
@@ -149,7 +149,7 @@ def test_wild_keys(data: st.DataObject) -> None:
     ],
 )
 def test_messages(key: object, kind: str, text: str) -> None:
-    """An error names what is wrong, where, and its kind."""
+    """An error names the problem, its position and its kind."""
     with pytest.raises(SelectionError, match=text) as caught:
         select(key, (4, 5))
     assert caught.value.kind == kind
@@ -184,14 +184,14 @@ def test_basic_refuses_arrays() -> None:
     ],
 )
 def test_lists_become_ranges(key: object, axes: object, out_axes: object) -> None:
-    """Even lists are ranges, and joint lists that do not walk together are taken apart."""
+    """Lists become ranges too, and joint lists that do not step together become separate axes."""
     selection = select(key, (6, 6))
     assert (selection.axes, selection.out_axes) == (axes, out_axes)
     assert_like_numpy(key, (6, 6))
 
 
 def test_lists_are_copied() -> None:
-    """Changing an index array after the call changes nothing."""
+    """Changes of an index array after the call have no effect."""
     index = np.array([0, 3, 1])
     other = np.array([1, 1, 2])
     alone, joint = select(index, (5,)), select((index, other), (5, 5))
@@ -202,7 +202,7 @@ def test_lists_are_copied() -> None:
 
 
 def test_scalars() -> None:
-    """Integers for every axis give a scalar; with ``...`` NumPy gives an array without axes."""
+    """Integers for every axis select a scalar; with ``...`` NumPy returns an array without axes."""
     array = numbered_array((2, 3))
     assert select((1, np.int8(-1)), (2, 3)).scalar
     assert select((), ()).scalar

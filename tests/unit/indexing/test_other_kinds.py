@@ -25,7 +25,7 @@ def numbered_array(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def assert_selection(selection: Selection, shape: tuple[int, ...], expected: Any) -> None:
-    """Assert that a selection is well formed and reads what is expected."""
+    """Assert that a selection is well formed and reads the expected elements."""
     walk.check_selection(selection, shape)
     found = walk.read_selection(numbered_array(shape), selection)
     assert type(found) is type(expected)
@@ -71,7 +71,7 @@ def test_points(data: st.DataObject) -> None:
 @examples(300)
 @given(st.data())
 def test_points_beside_slices(data: st.DataObject) -> None:
-    """The dimensions of the index arrays come first wherever these stand."""
+    """The dimensions of the index arrays come first at any position of these arrays."""
     shape = data.draw(st.sampled_from([(3, 4, 2), (2, 2, 3, 2)]))
     sliced = data.draw(st.integers(0, len(shape) - 1))
     key = list(data.draw(keys.point_keys(shape)))
@@ -121,7 +121,7 @@ def outer_by_numpy_blocks(key: Any, grid: list[int]) -> list[list[int]]:
 
 
 def test_outer_of_several_dimensions() -> None:
-    """An index array of several dimensions puts them in its place, a mask its points."""
+    """An index array inserts all its dimensions in place, a mask the dimension of its points."""
     a = numbered_array((4, 3, 2))
     index = np.array([[0, 3], [1, 1]])
     assert_selection(
@@ -142,7 +142,7 @@ def test_outer_lists_become_ranges() -> None:
 
 
 def test_scalars() -> None:
-    """Integers for every axis give a scalar here too, but never in blocks."""
+    """Integers for every axis also select a scalar here, but never in blocks."""
     assert select_outer((0, -1), (2, 3)).scalar
     assert select_points((0, -1), (2, 3)).scalar
     assert not select_blocks((0, -1), (2, 3), RegularGrid((1, 1)).cuts).scalar
@@ -163,7 +163,7 @@ def test_scalars() -> None:
     ],
 )
 def test_errors(kind: Any, key: object, text: str) -> None:
-    """What cannot be is refused, and the message says why."""
+    """Impossible keys raise an error that explains the reason."""
     with pytest.raises(SelectionError, match=text):
         kind(key, (2, 3))
 

@@ -103,7 +103,7 @@ def test_codecs_of_numcodecs(monkeypatch):
 
 
 def test_codecs_of_format_2_may_stand_anywhere():
-    """Filters, and even the compressor, may be of any kind; they stay where they were."""
+    """Filters, and even the compressor, may be of any kind; they keep their roles."""
     for arguments, filters, compressor in [
         ({"filters": [Delta("i4")], "compressors": None}, ["delta"], None),
         ({"filters": None, "compressors": Delta("i4")}, [], "delta"),

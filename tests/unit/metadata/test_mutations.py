@@ -1,4 +1,4 @@
-"""Documents that are almost right: any outcome but a crash, and what is read survives."""
+"""Slightly wrong documents: parsing never crashes, and parsed metadata survive a round trip."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def test_document_text_is_exact():
 
 
 def test_codecs_of_numcodecs_run_through_it(monkeypatch):
-    """What numcodecs knows and Tessarr does not is called back."""
+    """Tessarr calls numcodecs for codecs that Tessarr lacks."""
     numcodecs = pytest.importorskip("numcodecs")
 
     class Theirs(numcodecs.Zlib):
@@ -256,7 +256,7 @@ def test_missing_package_error_names_package(monkeypatch):
 
 
 def test_package_import_error_names_package(monkeypatch, tmp_path):
-    """The import of numcodecs fails beside packages whose version it cannot read."""
+    """The import of numcodecs fails beside packages with an unknown version."""
     (tmp_path / "numcodecs.py").write_text("int('post0')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(__import__("sys").modules, "numcodecs", raising=False)

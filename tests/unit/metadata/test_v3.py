@@ -370,7 +370,7 @@ def test_size_beyond_engine_limit_is_problem(chunk, codecs):
 
 @pytest.mark.parametrize("later", [4, 17, 2**70])
 def test_later_format_is_unsupported_not_invalid(later):
-    """Nothing else is said of such a document: its rules are not known here."""
+    """The document has no further problems, because Tessarr does not know its rules."""
     for document in ({"zarr_format": later}, {"zarr_format": later, "novel": [], "shape": "?"}):
         with pytest.raises(UnsupportedError) as caught:
             v3.parse(json.dumps(document).encode(), where="a")

@@ -1,4 +1,4 @@
-"""Reads of a batch, or begun before one is waited for: each gets what it would get alone."""
+"""Reads in a batch, and concurrent reads: each has the same result as a separate read."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_only_those_fail_that_touch_what_is_damaged(way: Any, tmp_path: Path) ->
 
 @pytest.mark.parametrize("layout", ["zstd", "shards"])
 def test_what_is_damaged_is_read_once(layout: str, tmp_path: Path) -> None:
-    """Also for those who get what they want of a shard."""
+    """Reads of other parts of a shard share the request, too."""
     tessarr.create_array(tmp_path, data=NUMBERS, fill_value=-1, **LAYOUTS[layout])
     damaged = next(path for path in (tmp_path / "c" / "0").iterdir() if path.name == "0")
     content = bytearray(damaged.read_bytes())
@@ -114,7 +114,7 @@ def test_what_is_damaged_is_read_once(layout: str, tmp_path: Path) -> None:
 
 
 def test_what_one_wants_does_not_spoil_what_others_want(tmp_path: Path) -> None:
-    """Only who asks for what is no boolean is told so."""
+    """Only the read that contains an invalid boolean raises an error."""
     tessarr.create_array(tmp_path, data=NUMBERS % 2 == 0, chunks=(40, 50), compressors=None)
     chunk = tmp_path / "c" / "0" / "0"
     chunk.write_bytes(b"\x07" + chunk.read_bytes()[1:])
@@ -208,7 +208,7 @@ def test_nothing_is_added_to_one_that_was_submitted(tmp_path: Path) -> None:
 
 
 def test_who_begins_many_is_served_by_threads(tmp_path: Path) -> None:
-    """Who waits for each is served at once, and so are the first two of many."""
+    """A thread that waits for each read runs it inline, as well as the first two of many reads."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     array = opened(tmp_path)
 
@@ -231,7 +231,7 @@ def test_who_begins_many_is_served_by_threads(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks with threads
 def test_a_child_begins_reads_of_its_own(tmp_path: Path) -> None:
-    """What waits to be read is its parent's."""
+    """Pending reads of the parent stay in the parent."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     array = opened(tmp_path)
     futures = [array[3, number].read() for number in range(50)]
@@ -245,7 +245,7 @@ def test_a_child_begins_reads_of_its_own(tmp_path: Path) -> None:
 
 
 def test_batch_read_uses_bounds_of_its_start(tmp_path: Path) -> None:
-    """What is resized before a batch is submitted is read as it was, less what is deleted."""
+    """The read uses the bounds from before the resize, with fill values for deleted chunks."""
     tessarr.create_array(tmp_path, data=np.arange(1, 21), chunks=(4,))
     array = opened(tmp_path)
     with ts.Batch() as batch:
@@ -256,7 +256,7 @@ def test_batch_read_uses_bounds_of_its_start(tmp_path: Path) -> None:
 
 
 def test_what_functions_of_chunks_read_in_a_batch_begins(tmp_path: Path) -> None:
-    """Also where nobody asks for its result but who waits for the function."""
+    """The batch starts the read even if the only waiter is the function of the chunk."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     array = opened(tmp_path)
 
@@ -278,7 +278,7 @@ def test_what_functions_of_chunks_read_in_a_batch_begins(tmp_path: Path) -> None
 
 
 def test_a_batch_that_only_its_own_reads_refer_to_is_let_go(tmp_path: Path) -> None:
-    """Python's collector sees what a read keeps before it begins."""
+    """The garbage collector can traverse the references of a pending read."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     array = opened(tmp_path)
 
@@ -288,7 +288,7 @@ def test_a_batch_that_only_its_own_reads_refer_to_is_let_go(tmp_path: Path) -> N
         return weakref.ref(batch)
 
     asked = ask()
-    for _ in range(200):  # it may have begun: a thread of the engine lets go of it
+    for _ in range(200):  # it may have started: a thread of the engine drops its reference
         gc.collect()
         if asked() is None:
             return
@@ -328,7 +328,7 @@ WAITING: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", WAITING)
 def test_what_waits_for_a_batch_does_not_keep_it(name: str, tmp_path: Path) -> None:
-    """Where nobody has it any more it is submitted at once, without garbage being collected."""
+    """A batch without references is submitted at once, without a garbage collection."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     array = ts.open(f"file://{tmp_path}/|zarr3:", recheck_cached_metadata=True).result()
     gc.disable()
@@ -356,7 +356,7 @@ def test_batch_requests_repeated_key_once(tmp_path: Path, spans: Any) -> None:
 
 
 def test_metadata_are_read_once_for_all_who_open_an_array_in_a_batch(tmp_path: Path) -> None:
-    """Who opens it once one of them has begun reads them anew."""
+    """An open outside the batch requests them again after the first one starts."""
     tessarr.create_array(tmp_path / "a", data=NUMBERS, chunks=(8, 8))
     store = CountingStore(LocalStore(tmp_path))
 
@@ -384,7 +384,7 @@ def test_a_batch_that_is_refused_is_forgotten_silently() -> None:
 
 
 def test_what_is_wanted_before_shares_nothing_with_what_is_submitted_later(tmp_path: Path) -> None:
-    """It sees what was written in between; also where both were asked for before."""
+    """The later batch sees writes in between, even with reads from before them."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     array, writer = opened(tmp_path), opened(tmp_path)
     keys, context = writer.kvstore, ts.Context()
@@ -434,7 +434,7 @@ def test_batch_of_keys_and_arrays_returns_their_own_values(tmp_path: Path, limit
 
 
 def test_what_a_batch_has_read_is_not_remembered_instead_of_what_is_written(tmp_path: Path) -> None:
-    """Where it is read of the array once more when something was written already."""
+    """The cache keeps the newer value if a write precedes the read."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     context = ts.Context({"cache_pool": {"total_bytes_limit": 10**6}})
     spec = {
@@ -461,7 +461,7 @@ def test_what_a_batch_has_read_is_not_remembered_instead_of_what_is_written(tmp_
 
 
 def test_bounds_are_looked_up_when_a_batch_is_submitted(tmp_path: Path) -> None:
-    """Where they have to be looked up: once, for all who want that."""
+    """If the handle rechecks bounds, one request serves all operations of the batch."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     files = CountingStore(LocalStore(tmp_path))
     spec = {

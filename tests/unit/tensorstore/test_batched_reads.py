@@ -177,7 +177,7 @@ def test_layers_of_all_types(tmp_path: Path, dtype: str) -> None:
 
 
 def test_layers_changed_by_other_writers(tmp_path: Path) -> None:
-    """A layer that is shorter now has nothing where it ended."""
+    """A shortened layer has no elements beyond its new end."""
     layers = rows(tmp_path)
     stack = ts.stack(layers, axis=0)
     layers[2].resize(exclusive_max=[20]).result()

@@ -1,4 +1,4 @@
-"""Caches that stores share: how often the store below is asked, and what is seen of others."""
+"""Shared caches of stores: requests to the base store, and visibility of other writers' changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> CountingStore:
 
 
 def settle() -> None:
-    """Wait until the time stamps of files tell whether they are changed again."""
+    """Wait until the time stamps of files show changes reliably."""
     time.sleep(0.03)
 
 
@@ -40,7 +40,7 @@ def pool(limit: int) -> Any:
 
 
 def cached(store: Any, memory: Any, recheck: Any) -> Any:
-    """Return a store whose answers are remembered, of documents since it was opened."""
+    """Return a store with a cache, whose documents are as fresh as the opening."""
     now = time.time()
     return with_cache(
         store, caches_of(memory), pool_of(memory), (now, staleness_bound(recheck, now)), now
@@ -133,7 +133,7 @@ def test_what_others_write_is_seen_when_it_is_checked(store: CountingStore, tmp_
     other[3, 3] = -1
     assert remembered[3, 3] == 195
     assert checked[3, 3] == -1
-    assert remembered[3, 3] == -1  # they share what is remembered
+    assert remembered[3, 3] == -1  # they share the cache
 
 
 def test_what_was_absent_is_looked_for_again(store: CountingStore) -> None:
@@ -188,11 +188,11 @@ def test_stores_do_not_mix(tmp_path: Path) -> None:
     assert [view.get("k") for view in views] == [b"0", b"1"]
     same = cached(LocalStore(tmp_path / "a"), memory, False)
     stores[0].put("k", b"changed")
-    assert same.get("k") == b"0"  # the same place: it is remembered
+    assert same.get("k") == b"0"  # the same location: a cache hit
 
 
 def test_parts_that_are_left_of_another_value_are_not_used(tmp_path: Path) -> None:
-    """The rest of a value may be forgotten before its parts are."""
+    """The cache may evict the rest of a value before its parts."""
     folder = LocalStore(tmp_path)
     folder.put("k", bytes(3000))
     memory = pool(2000)
@@ -203,7 +203,7 @@ def test_parts_that_are_left_of_another_value_are_not_used(tmp_path: Path) -> No
     for key in range(3):
         folder.put(f"x{key}", b"")
     settle()
-    for _ in range(2):  # pushes out what says how long the value is, not its part
+    for _ in range(2):  # evicts the record of the value's length, and not its part
         value.read(0, 1000)
         for key in range(3):
             view.get(f"x{key}")
@@ -308,7 +308,7 @@ def test_copies_of_metadata_are_looked_for_where_a_group_is(driver: str, tmp_pat
 @pytest.mark.parametrize("limit", [10**4, 10**6, 2**20])
 @pytest.mark.parametrize("own", [False, True])
 def test_open_sees_metadata_changed_by_others(own: bool, limit: int, tmp_path: Path) -> None:
-    """Whatever the room; in a pool of their own, too."""
+    """It sees them with any cache size, and with a separate pool."""
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     others = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
     others.write(1).result()

@@ -1,4 +1,4 @@
-"""Chunks stay decoded in a cache pool, within its limit, while they are what is stored."""
+"""Decoded chunks stay in a cache pool, within its limit, while the stored chunks are unchanged."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _opened(
         **members,
     }
     ts.open(spec, create=True, open=True).result().write(VALUES).result()
-    time.sleep(0.03)  # until time stamps tell whether files are changed again
+    time.sleep(0.03)  # until time stamps show changes of files reliably
     context = ts.Context({"cache_pool": {"total_bytes_limit": limit}})
     return ts.open(spec, context=context).result(), store
 
@@ -113,7 +113,7 @@ def test_written_chunk_is_decoded_again(tmp_path: Path, sharded: bool) -> None:
 
 
 def test_the_limit_counts_decoded_bytes(tmp_path: Path, decodings: Decodings) -> None:
-    """Of eight chunks of 32 kB there is room for three, not beside what is stored of them."""
+    """The pool has room for three of eight chunks of 32 kB, and not for their encoded values."""
     array, store = _opened(tmp_path, 3 * 34_000)
     decodings.since()
     for _ in range(2):
@@ -122,7 +122,7 @@ def test_the_limit_counts_decoded_bytes(tmp_path: Path, decodings: Decodings) ->
     assert decodings.since() == 3
     opens = store.counts()["opens"]
     array[192, 0].read().result()
-    array[0, 0].read().result()  # was used least recently
+    array[0, 0].read().result()  # is the least recently used
     assert decodings.since() == 2
     assert store.counts()["opens"] == opens + 2
     array[192, 0].read().result()
@@ -134,7 +134,7 @@ def test_the_limit_counts_decoded_bytes(tmp_path: Path, decodings: Decodings) ->
 
 
 def test_damaged_chunks_are_no_part_of_it(tmp_path: Path) -> None:
-    """They are told each time, and what replaces them is read."""
+    """Each read reports the damage, and reads a repaired chunk."""
     array, _ = _opened(tmp_path, 10**7, recheck_cached_data=True)
     whole = (tmp_path / "c/0/0").read_bytes()
     (tmp_path / "c/0/0").write_bytes(bz2.compress(b"short"))

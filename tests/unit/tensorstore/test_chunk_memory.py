@@ -44,6 +44,6 @@ def test_memory_of_replaced_values_is_reused(driver: str, parts: int, tmp_path: 
     for _ in range(3):
         written()  # replaced values and cached values
     pages = CHUNKS * CHUNK_BYTES // resource.getpagesize()
-    # The allocator returns memory that is free for some milliseconds, so a process that waits for a
-    # processor gets new pages now and then: the median round counts.
+    # The allocator returns free memory after some milliseconds, so that a process that waits for a
+    # processor sometimes gets new pages: the median round counts.
     assert median(written() for _ in range(8)) < pages // 8

@@ -1,4 +1,4 @@
-"""Contexts: JSON, inheritance, and what shares what."""
+"""Contexts: JSON, inheritance, and shared resources."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ SHARDS = [{"name": "sharding_indexed", "configuration": {"codecs": ["bytes", "te
 
 
 def test_files_are_used_as_the_context_says(tmp_path: Path) -> None:
-    """What is said of files reaches the store that is opened, and what it is not does not."""
+    """File options reach the opened store, and other options do not."""
     json = {
         "file_io_concurrency": {"limit": 3},
         "file_io_locking": {"mode": "lockfile", "acquire_timeout": "20ms"},

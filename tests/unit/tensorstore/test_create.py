@@ -1,4 +1,4 @@
-"""Creating arrays that are like others: what is known of these holds, and nothing else."""
+"""Creation of similar arrays: the memo's facts hold, and no others."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def _stored(array: ts.TensorStore) -> dict[str, Any]:
 
 
 def _calls(act: Callable[[], object]) -> Counter[str]:
-    act()  # what is made once
+    act()  # fills the memo
     return min((record_calls(act).names for _ in range(2)), key=Counter.total)
 
 
 @FORMATS
 def test_similar_arrays_are_garbage_collected(name: str) -> None:
-    """Neither what recalls specs, nor what follows from metadata."""
+    """Neither the memo of specs nor the values derived from metadata keep arrays alive."""
     lengths, context = count(100), ts.Context()
 
     def create() -> None:
@@ -65,7 +65,7 @@ def test_similar_arrays_are_garbage_collected(name: str) -> None:
 
 @FORMATS
 def test_properties_outlive_metadata(name: str) -> None:
-    """It tells of those it was made of, also where nobody has them any more."""
+    """Properties belong to the metadata of their array, even after the metadata are gone."""
     stores = []
     for shape in ([5, 6], [7, 8]):
         spec = {"driver": name, "kvstore": "memory://", **NEW}
@@ -83,7 +83,7 @@ def test_properties_outlive_metadata(name: str) -> None:
 
 @FORMATS
 def test_similar_arrays_equal_separate_ones(name: str) -> None:
-    """Each is stored as the first of its kind would be, and reads as that."""
+    """Each is stored like the first of its kind, and reads back equally."""
     layout = ts.ChunkLayout(chunk_shape=[4, 5])
     kinds: list[dict[str, Any]] = [{"dtype": "int16"}, {"dtype": "float32", "chunk_layout": layout}]
     told = {}
@@ -102,7 +102,7 @@ def test_similar_arrays_equal_separate_ones(name: str) -> None:
 
 @FORMATS
 def test_mismatching_shapes_of_metadata_and_schema_are_refused(name: str) -> None:
-    """Also where another array was created with equal ones."""
+    """The error also occurs after the creation of another array with equal values."""
     for shape, explicit in ([4, 5], [4, 5]), ([4, 5], [4, 6]), ([6, 5], [6, 5]), ([6, 5], [5]):
         spec = {"driver": name, "kvstore": "memory://a/", **NEW, "metadata": {"shape": explicit}}
         if shape == explicit:
@@ -159,7 +159,7 @@ def test_later_change_of_location_does_not_change_spec() -> None:
 
 @FORMATS
 def test_delete_existing_keeps_the_folder(name: str, tmp_path: Path) -> None:
-    """What was in the folder is gone, and the folder itself is the same."""
+    """The folder's content is gone, and the folder itself is the same."""
     spec = {"driver": name, "kvstore": f"file://{tmp_path}/a/"}
     for length in (3, 4):
         built = ts.open(spec, **NEW, dtype="int8", shape=[length, 2]).result()
@@ -197,7 +197,7 @@ def _views(schema: ts.Schema) -> list[ts.Schema]:
 
 
 def test_fill_values_of_schemas_cannot_be_written_to() -> None:
-    """Neither those of views, nor what users gave: schemas are recalled."""
+    """Fill values of views and users' arrays are also read-only, because a memo holds schemas."""
     arguments = np.arange(3, dtype="int32")
     schema = ts.Schema(dtype="int32", shape=[4, 3], fill_value=arguments)
     arguments[...] = 9
@@ -213,7 +213,7 @@ def test_fill_values_of_schemas_cannot_be_written_to() -> None:
 
 
 def test_layouts_of_views_are_independent() -> None:
-    """What is found of one is recalled, and neither user of it changes what the other has."""
+    """A memo holds a view's layout, and a change by one user does not affect the other."""
     store = ts.open("memory://a/|zarr3:", create=True, dtype="int8", shape=[8, 6]).result()
     view, other = store[::2, 1:], store[::4]
     item, same = view.chunk_layout, view.chunk_layout
@@ -226,7 +226,7 @@ def test_layouts_of_views_are_independent() -> None:
 
 @FORMATS
 def test_rank_of_metadata_shape_is_checked(name: str) -> None:
-    """Also where the shape is known to agree with all else."""
+    """The check also runs if the shape agrees with all other members."""
     spec = ts.Spec({"driver": name, "kvstore": "memory://a/", "metadata": {"shape": [4, 6]}})
     with pytest.raises(ValueError, match="rank"):  # more may be inside of elements of format 2
         ts.Spec(spec).update(rank=1)
@@ -256,7 +256,7 @@ def test_documents_with_long_attributes_are_not_cached() -> None:
 
 
 def test_metadata_with_long_attributes_are_not_cached() -> None:
-    """What follows from them is kept with them, and nothing else keeps them."""
+    """The values derived from metadata live as long as the metadata."""
     size, number = 1 << 18, 16
     spec: dict[str, Any] = {"driver": "zarr3", "kvstore": "memory://a/", **NEW, "dtype": "int8"}
     store = ts.open(spec, shape=[3]).result()
@@ -290,7 +290,7 @@ def test_a_nan_of_any_bits_creates_an_array() -> None:
     odd = np.array([0x7FC00001], "u4").view("f4")[0]
     for name, bits in (("zarr", 0x7FC00000), ("zarr3", 0x7FC00001)):
         spec = {"driver": name, "kvstore": "memory://", **NEW, "dtype": "float32"}
-        for fill in (odd, np.float32(1), odd):  # alike, too
+        for fill in (odd, np.float32(1), odd):  # similar, too
             store = ts.open(spec, fill_value=fill, shape=[3]).result()
         assert store.fill_value is not None
         assert store.fill_value.view("u4") == bits

@@ -1,4 +1,4 @@
-"""Text, bytes and JSON: invalid elements are refused before anything is stored."""
+"""Text, bytes and JSON: invalid elements raise an error before any write."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_elements_are_plain(name: str, value: Any, stored: Any) -> None:
 
 @pytest.mark.parametrize("value", [b"a", bytearray(b"a"), [b"a"], {"a": memoryview(b"a")}, {1}, 1j])
 def test_bytes_and_sets_are_not_json(value: Any) -> None:
-    """Bytes would become text in one context and a list of numbers in another."""
+    """Bytes would be text in one context and a list of numbers in another."""
     with pytest.raises(NotJSONError, match="JSON has nothing for"):
         ts.json(value)
     with pytest.raises(NotJSONError, match="is not JSON"):

@@ -1,4 +1,4 @@
-"""Errors name the place, the problem and the solution in few words."""
+"""Errors name the location, the problem and the solution in few words."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_arrays_that_are_missing(driver: str, tmp_path: Path) -> None:
 
 
 def test_location_without_url() -> None:
-    """Such an error has the path."""
+    """The error has the path."""
     layers = {"driver": "kvstack", "layers": [{"base": "memory://"}], "path": "x/"}
     with pytest.raises(NotFoundError, match="no array at 'x/'"):
         ts.open({"driver": "zarr3", "kvstore": layers}).result()
@@ -185,7 +185,7 @@ def test_outside_position_error_names_dimension(name: str) -> None:
 
 
 class AbsentError(NotFoundError):
-    """An error of the user's, with a constructor and a member of its own."""
+    """A user's error, with its own constructor and a member."""
 
     def __init__(self, name: str, count: int) -> None:
         super().__init__(f"{name} is absent", key=name)

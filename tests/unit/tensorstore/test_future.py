@@ -1,4 +1,4 @@
-"""Futures, promises and what coroutines do with them."""
+"""Futures, promises and their use in coroutines."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_what_ends_the_program_is_raised_when_all_know_the_end(end: type[BaseExc
 def test_a_callback_that_ends_a_thread_does_not_end_one_of_ours(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    gone = [_left_by(sys.exit) for _ in range(40)]  # more than there are threads
+    gone = [_left_by(sys.exit) for _ in range(40)]  # more tasks than threads
     assert [future.result(60) for future in gone] == [5] * 40
     assert spawn(lambda: 6).result(60) == 6
     assert all(record.exc_info for record in caplog.records)

@@ -69,7 +69,7 @@ def test_read_of_one_element_is_an_array(store: ts.TensorStore) -> None:
 
 @pytest.mark.parametrize("step", [-1, -2, -3, 2])
 def test_resize_none_keeps_bound(step: int) -> None:
-    """Though the upper bound of the array may be another one soon."""
+    """The upper bound of the array may change soon."""
     values = np.arange(4, dtype="i4")
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     array = ts.open(spec, create=True, dtype="int32", shape=[4]).result()

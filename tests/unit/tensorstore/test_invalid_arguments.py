@@ -1,4 +1,4 @@
-"""Any object as an argument gives a value or one short error."""
+"""Any object as an argument has a result or one short error."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Mute:
 
 
 class Torn(Mute):
-    """An object whose text no encoding has."""
+    """An object whose text has lone surrogates."""
 
     def __repr__(self) -> str:
         return "\ud800"
@@ -296,7 +296,7 @@ def test_invalid_argument_has_single_short_error(
 
 
 def _fault(make: Callable[[Any], Any], value: Any) -> str:
-    """Return the problem with an outcome; "" if there is none."""
+    """Return the problem with an outcome; "" if the outcome is correct."""
     try:
         built = make(value)
         if isinstance(built, ts.Future | ts.WriteFutures):

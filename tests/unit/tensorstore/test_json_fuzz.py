@@ -1,4 +1,4 @@
-"""Whatever JSON is given, there comes out a value, or an error of ours; and a value survives."""
+"""Any JSON produces a value or an error of Tessarr; a value survives a round trip."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ KINDS: list[tuple[str, Callable[[Any], Any], st.SearchStrategy[Any]]] = [
 def test_any_json_is_a_value_or_an_error(
     name: str, make: Callable[[Any], Any], form: st.SearchStrategy[Any]
 ) -> None:
-    """What is accepted gives JSON that is accepted, and gives the same JSON again."""
+    """The JSON of an accepted value is accepted, and has the same JSON again."""
 
     @examples(50)
     @given(form | JSON)
@@ -368,7 +368,7 @@ def _with(json: Any, at: tuple[Any, ...], value: Any) -> Any:
 @pytest.mark.parametrize("hostile", HOSTILE)
 @pytest.mark.parametrize("name", COMPLETE)
 def test_errors_show_any_value_briefly(name: str, hostile: str) -> None:
-    """What cannot be shown, or is very long, gives an error of ours wherever it stands."""
+    """Unprintable and very long values produce Tessarr's errors at any position."""
     make, json = COMPLETE[name]
     make(json)
     for at in _places(json):

@@ -156,7 +156,7 @@ def test_paths_are_put_together() -> None:
 
 
 def test_paths_are_checked_at_requests(tmp_path: Path) -> None:
-    """What is no part of a key by itself may become one; as with TensorStore."""
+    """A part that is no valid key may become one; as with TensorStore."""
     store = ts.KvStore.open(f"file://{tmp_path}/").result()
     hidden = (store / ".") + "hidden"
     assert hidden.path == f"{tmp_path}/.hidden"
@@ -192,7 +192,7 @@ def test_memory_is_that_of_the_context() -> None:
 
 
 def test_context_of_kvstore_is_its_own() -> None:
-    """Copies of the store have it, too, also where several ask for it at a time."""
+    """Copies of the store also have the context, even if several threads request it at once."""
     store = ts.KvStore.open("memory://a/").result()
     store["x"] = b"1"
     others = [store, store.copy(), store / "b", store.with_transaction(ts.Transaction())]
@@ -359,7 +359,7 @@ def test_a_store_is_read_together(store: ts.KvStore) -> None:
 
 
 def test_threads_share_a_result(tmp_path: Path) -> None:
-    """Its generation is a digest of the value, made by the first who asks."""
+    """The generation is a digest of the value, which the first user computes."""
     store = ts.KvStore.open(f"file://{tmp_path}/").result()
     store["a"] = bytes(2_000_000)
     result = store.read("a").result()
@@ -369,7 +369,7 @@ def test_threads_share_a_result(tmp_path: Path) -> None:
 
 
 class Claim:
-    """A value, and a store of nothing else, that claims to be longer than any memory."""
+    """A value, and the store that contains it, that claims a length beyond any memory."""
 
     size, version = 1 << 62, b"1"
 
@@ -400,7 +400,7 @@ def test_a_part_that_has_no_room_in_memory_is_an_error() -> None:
 def test_a_read_opens_a_file_once(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever reads it, this thread or another; of a large one only what is asked for."""
+    """Any thread may read it; a ranged read of a large file reads only the range."""
     root = CountingStore(LocalStore("/"))
     monkeypatch.setattr(local, "_root", lambda: root)
     store = ts.KvStore.open(f"file://{tmp_path}/").result()
@@ -412,7 +412,7 @@ def test_a_read_opens_a_file_once(
         counted = [root.counts()[name] - before[name] for name in ("opens", "reads", "read_bytes")]
         return found, *counted
 
-    os.utime(tmp_path / "a", ns=(0, time.time_ns() + 10**12))  # its age tells nothing
+    os.utime(tmp_path / "a", ns=(0, time.time_ns() + 10**12))  # its age is no evidence
     part, *counts = read_counted(byte_range=slice(5, 9))
     assert (part.value, *counts) == (value[5:9], 1, 1, 4 if size > 1 << 16 else size)
     whole, *counts = read_counted()
@@ -424,7 +424,7 @@ def test_a_read_opens_a_file_once(
 
 
 def test_a_part_of_a_state_that_is_gone_has_a_generation_of_its_own(tmp_path: Path) -> None:
-    """A file that others change in place, before anybody asks which state was read."""
+    """Another process changes the file in place before a user needs the generation."""
     store = ts.KvStore.open(f"file://{tmp_path}/").result()
     (tmp_path / "a").write_bytes(b"1" * 100_000)
     os.utime(tmp_path / "a", ns=(0, time.time_ns() + 10**12))
@@ -445,7 +445,7 @@ def test_results_are_pickled(protocol: int) -> None:
 
 
 def test_results_keep_no_file_open(tmp_path: Path) -> None:
-    """Somebody may have thousands of parts of files whose age tells nothing."""
+    """A user may hold thousands of parts of files whose age is no evidence."""
     store = ts.KvStore.open(f"file://{tmp_path}/").result()
     (tmp_path / "a").write_bytes(b"1" * 100_000)
     os.utime(tmp_path / "a", ns=(0, time.time_ns() + 10**12))
@@ -457,7 +457,7 @@ def test_results_keep_no_file_open(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", [{}, {"byte_range": slice(0, 1)}, {"if_not_equal": b"?"}])
 def test_a_stamp_is_from_before_the_read(how: dict[str, Any]) -> None:
-    """What changes while a value is read came after it."""
+    """Changes during a read come after its time stamp."""
     read: list[float] = []
 
     class Noting(dict[str, bytes]):
@@ -471,7 +471,7 @@ def test_a_stamp_is_from_before_the_read(how: dict[str, Any]) -> None:
 
 
 def test_brackets_and_paths_need_no_python() -> None:
-    """They are the engine's alone, as long as no transaction stages them."""
+    """The engine runs them alone, unless a transaction stages them."""
     store = ts.KvStore.open("memory://").result()
 
     def use() -> None:
@@ -504,7 +504,7 @@ def test_a_store_is_had_by_opening_it() -> None:
 
 
 def test_a_store_that_its_transaction_leads_to_is_let_go() -> None:
-    """Nothing else does, where the transaction is neither committed nor aborted."""
+    """Only the transaction, neither committed nor aborted, refers to the store."""
     transaction = ts.Transaction()
     store = ts.KvStore.open("memory://", transaction=transaction).result()
     transaction.future.add_done_callback(store.__contains__)
@@ -515,7 +515,7 @@ def test_a_store_that_its_transaction_leads_to_is_let_go() -> None:
 
 
 def test_values_that_one_thread_stores_and_another_reads() -> None:
-    """Those in memory are asked for while no other thread of Python runs, unless they are large."""
+    """Requests for small values in memory hold the GIL; large values release it."""
     store = ts.KvStore.open("memory://").result()
     sizes = (0, 1, 1 << 16, (1 << 16) + 1)
 

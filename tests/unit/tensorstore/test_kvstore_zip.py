@@ -40,7 +40,7 @@ def test_zip_file_is_not_created_without_changes(below: str, tmp_path: Path) -> 
 
 
 def _in_another_process(path: Path, name: str) -> bytes:
-    """Write a key to a Zip file; return the error, if there is one."""
+    """Write a key to a Zip file in another process; return the error text or ""."""
     code = (
         "import sys; from tessarr.stores import ZipStore; ZipStore(sys.argv[1])[sys.argv[2]] = b'2'"
     )
@@ -50,7 +50,7 @@ def _in_another_process(path: Path, name: str) -> bytes:
 
 @pytest.mark.slow
 def test_a_zip_file_is_open_to_others_until_it_is_written(tmp_path: Path) -> None:
-    """What they do is seen; then there is one writer, to whom nothing is lost."""
+    """The store sees other writers' changes; from then on it is the only writer, without losses."""
     path = tmp_path / "a.zip"
     with ZipStore(path, mode="w") as made:
         made["a"] = b"1"
@@ -82,7 +82,7 @@ def test_a_zip_file_that_another_writes_is_not_written(tmp_path: Path) -> None:
 
 
 def _meanwhile(monkeypatch: pytest.MonkeyPatch, name: str, work: Callable[[], object]) -> None:
-    """Have others do something just before a Zip file is opened for writing, once."""
+    """Run `work` once, just before a Zip file is opened for writing."""
     real, left = getattr(Archive, name), [work]
 
     def late(archive: Archive, *arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Keys by which it is recalled what was made of plain values."""
+"""Memo keys of plain values."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_what_is_nested_deeply_has_no_key() -> None:
     for _ in range(100_000):
         nested = [nested]
     assert make_cache_key(nested) is None
-    while nested:  # taken apart one by one
+    while nested:  # with separate items
         nested = nested[0]
 
 

@@ -1,4 +1,4 @@
-"""The package `tessarr.tensorstore`: its names, and when it is loaded."""
+"""The package `tessarr.tensorstore`: its names, and the time of its import."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_public_names_exist(name: str) -> None:
 
 
 def _functions() -> dict[str, Any]:
-    """Return what is called, by its name: functions, classes, and methods of these."""
+    """Return the callables by name: functions, classes, and their methods."""
     found = {}
     for name in ts.__all__:
         thing = getattr(ts, name)
@@ -49,7 +49,7 @@ def _is_public(thing: Any) -> bool:
 
 
 def test_signatures_name_all_keywords() -> None:
-    """``help`` shows what may be said, though functions take it by the name of a type."""
+    """``help`` shows the keywords, although functions accept them through the name of a type."""
     found = _functions()
     unnamed = {
         name

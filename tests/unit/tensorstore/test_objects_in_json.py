@@ -1,4 +1,4 @@
-"""Specs and schemas take objects within JSON, where these say what they are as JSON."""
+"""Specs and schemas accept objects inside JSON, if the objects have a JSON form."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_serialized_json_is_a_copy(given: dict[str, Any]) -> None:
     ids=lambda told: type(told).__name__,
 )
 def test_members_are_reported_by_name(told: Any) -> None:
-    """In the order of these, as those of specs are, whoever stated them in which order."""
+    """The order is that of the names, like in specs, and not that of the arguments."""
     assert json.dumps(told.to_json()) == json.dumps(told.to_json(), sort_keys=True)
 
 

@@ -219,7 +219,7 @@ def test_pickles(tmp_path: Path) -> None:
 
 
 def test_pickle_omits_defaults(tmp_path: Path) -> None:
-    """A spec keeps shared resources of a context, and no unshared ones."""
+    """A spec keeps shared resources of a context, and omits unshared resources."""
     url = f"file://{tmp_path}|zarr3:"
     alone = ts.open(url, create=True, dtype="int8", shape=[4]).result()
     context = ts.Context({"cache_pool": {"total_bytes_limit": 12345}})
@@ -276,7 +276,7 @@ def test_handles_of_context_share_changes(place: str, tmp_path: Path, context: t
     assert first.read().result().shape == (4,)
     larger = first.resize(exclusive_max=[7]).result()
     ts.open(spec, **new, dtype="int8", shape=[6], chunk_layout=first.chunk_layout).result()
-    assert larger.read().result().shape == (6,)  # metadata as they were at first
+    assert larger.read().result().shape == (6,)  # the original metadata
     ts.open(spec, **new, dtype="int16", shape=[4]).result()
     for _ in range(2):
         with pytest.raises(ArgumentError, match="open it again"):
@@ -339,7 +339,7 @@ def test_a_document_of_another_name(tmp_path: Path) -> None:
 
 
 def test_dimension_separator_never_changes_keys(tmp_path: Path) -> None:
-    """A document without a separator means "."; another one would hide stored chunks."""
+    """A document without a separator means "."; another separator would hide stored chunks."""
     spec = {"driver": "zarr2", "kvstore": f"file://{tmp_path}/"}
     built = ts.open(spec, create=True, dtype="int8", shape=[4, 5]).result()
     built[...] = 3

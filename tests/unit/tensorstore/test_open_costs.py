@@ -1,4 +1,4 @@
-"""What opening costs, in calls and requests: these are the same in every run."""
+"""Costs of opening, in calls and requests: equal in every run."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LAYOUT, SCHEMA = ts.ChunkLayout(chunk_shape=[100, 100]), ts.Schema(dtype="uint16
 
 
 def calls(act: Callable[[], object]) -> Counter[str]:
-    """Count the functions of Python that are called, by their names, the better of two times.
+    """Count the calls of Python functions by name; return the smaller of two counts.
 
-    What is recalled is forgotten when there is too much of it, which may be one of these times.
+    A full memo evicts its items, which can happen in one of the two runs.
     """
-    act()  # what is made once
+    act()  # fills the memo
     return min((record_calls(act).names for _ in range(2)), key=Counter.total)
 
 
@@ -42,7 +42,7 @@ FORMS: dict[str, Callable[[Any, str, ts.Context], Any]] = {
     "found out": lambda spec, _, context: ts.open(spec["kvstore"], context=context),
 }
 MOST_CALLS = 320
-"""With so many calls, opening again takes about half as long as with TensorStore."""
+"""With this many calls, opening again takes about half as long as with TensorStore."""
 SPECS: dict[str, ts.Spec] = {}
 
 
@@ -73,7 +73,7 @@ def test_reopen_derives_nothing_again(
 
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])
 def test_uncached_value_is_fresh(name: str, tmp_path: Path) -> None:
-    """A context of its own takes one store that remembers, and sees what has changed."""
+    """A separate context creates one store with a cache, and sees changes."""
     spec = {"driver": name, "kvstore": f"file://{tmp_path}/"}
     spec["context"] = {"cache_pool": {"total_bytes_limit": 10**6}}
     ts.open(spec, create=True, **WANTED).result()
@@ -87,7 +87,7 @@ def test_uncached_value_is_fresh(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])
 def test_valid_shape_does_not_validate_others(name: str) -> None:
-    """Of arrays that are alike, what depends on the shape is looked at each time."""
+    """The checks that depend on the shape run for each similar array."""
     spec = {"driver": name, "kvstore": "memory://a/", "create": True, "delete_existing": True}
 
     def create(*shape: int, **more: Any) -> ts.TensorStore:
@@ -121,7 +121,7 @@ def test_values_with_different_sign_are_not_similar(zero: float) -> None:
 
 
 def test_inner_lengths_are_not_array_lengths() -> None:
-    """Records whose fields have dimensions are alike only in what these are."""
+    """The memo key of records contains the dimensions of the fields."""
     spec = {"driver": "zarr", "kvstore": "memory://a/", "create": True, "delete_existing": True}
     spec["metadata"] = {"dtype": [["x", "<i2", [3]]]}
     for length in (4, 5):
@@ -140,7 +140,7 @@ def test_open_of_missing_array_sends_single_request(name: str) -> None:
 
 
 def test_constraints_are_checked_of_each_array() -> None:
-    """Specs and what was found of them are recalled; what is there is looked at."""
+    """A memo holds the specs and their results, and the check runs on the stored array."""
     context = ts.Context()
     spec = {"driver": "zarr3", "kvstore": "memory://a/"}
     new = {"create": True, "delete_existing": True, "context": context}
@@ -172,7 +172,7 @@ def test_update_does_not_change_cached_spec() -> None:
 @pytest.mark.parametrize("explicit", [False, True])
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])
 def test_similar_arrays_keep_their_fill_values(name: str, explicit: bool) -> None:
-    """Whatever the kind of the values, and whoever said the data type."""
+    """The array keeps the value of any kind, and with any source of the data type."""
     kind = {"dtype": "float32"}
     spec = {"driver": name, "kvstore": "memory://a/", "create": True, "delete_existing": True}
     spec.update(kind if explicit else {})

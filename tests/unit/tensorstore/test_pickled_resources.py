@@ -1,4 +1,4 @@
-"""Pickles and deep copies of several things: what shared resources shares them again."""
+"""Pickles and deep copies of several objects: resources stay shared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import tessarr.tensorstore as ts
 
 
 def _pair(*, named: bool = False) -> list[ts.TensorStore]:
-    """Return two handles of an array in one store in memory, which are opened apart."""
+    """Return two handles of an array in one memory store, which open separately."""
     name = "memory_key_value_store#a" if named else "memory_key_value_store"
     context = ts.Context({name: {}})
     place = {"driver": "memory", "path": "x/", "memory_key_value_store": name}
@@ -23,7 +23,7 @@ def _pair(*, named: bool = False) -> list[ts.TensorStore]:
 
 
 def _share(value: int, one: ts.TensorStore, other: ts.TensorStore) -> bool:
-    """Whether a value, which stands in neither, is seen in one when it is written to the other."""
+    """Return whether a write of a new value through `one` is visible in `other`."""
     one[...] = value
     return other.read().result().tolist() == [value] * 3
 
@@ -31,7 +31,7 @@ def _share(value: int, one: ts.TensorStore, other: ts.TensorStore) -> bool:
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
 def test_what_is_copied_together_shares_as_before(copied: Any, named: bool) -> None:
-    """And shares nothing with what it was copied of, nor with other copies."""
+    """The copies share no resources with the originals or with other copies."""
     pair = _pair(named=named)
     one, other = copied(pair)
     assert _share(1, one, other)

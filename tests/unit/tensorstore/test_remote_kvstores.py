@@ -36,7 +36,7 @@ def web(tmp_path: Path) -> Iterator[Proxy]:
 
 
 def take_requests(proxy: Proxy, word: str = "") -> list[str]:
-    """Return what was asked since the last time, with a word in it."""
+    """Return the requests since the last call that contain a word."""
     found = [line for line in proxy.requests if word in line]
     proxy.reset_counts()
     return found
@@ -94,7 +94,7 @@ def test_remote_kvstore_causes_few_requests(remote_path: tuple[str, Proxy, str])
     """One request to open, to read a chunk, to write a whole one; two for a part of a shard."""
     kind, proxy, path = remote_path
     spec = {"driver": "zarr3", "kvstore": servers.kvstore_spec(kind, proxy, path)}
-    # The server of GCS loses the last byte of what ends in "\r": not these shards.
+    # The GCS server loses the last byte of values that end in "\r": not these shards.
     chunks = {"write_chunk": {"shape": [64, 64]}, "read_chunk": {"shape": [16, 16]}}
     take_requests(proxy)
     made = ts.open(
@@ -110,7 +110,7 @@ def test_remote_kvstore_causes_few_requests(remote_path: tuple[str, Proxy, str])
     assert len(take_requests(proxy)) == 1
     assert opened[3, 3].read().result() == VALUES[3, 3]
     assert len(take_requests(proxy)) == (1 if kind == "gcs" else 2)  # no suffix ranges
-    opened[:, 64:128].read().result()  # nothing is stored there
+    opened[:, 64:128].read().result()  # the store is empty
     assert len(take_requests(proxy)) == 1
 
 
@@ -175,7 +175,7 @@ def test_busy_server_is_retried(remote_path: tuple[str, Proxy, str]) -> None:
 
 
 def failing(kind: str, proxy: Proxy, path: str) -> Iterator[str]:
-    """Do what a server refuses; give the texts of the errors."""
+    """Perform operations that the server refuses; yield the texts of the errors."""
     context = ts.Context({f"{kind}_request_retries": {**QUICK, "max_retries": 1}})
     place = servers.kvstore_spec(kind, proxy, path)
     store = ts.KvStore.open(place, context=context).result()
@@ -204,7 +204,7 @@ def test_failures_of_servers_are_errors_of_stores(
 
 
 def test_a_server_that_is_not_there() -> None:
-    """It is the same without retries, and where the web server answers nothing."""
+    """The errors are equal without retries, and with a web server that sends no response."""
     for retries in (0, 1):
         context = ts.Context({"http_request_retries": {**QUICK, "max_retries": retries}})
         spec = {"driver": "zarr3", "kvstore": "http://127.0.0.1:9/a/"}
@@ -232,7 +232,7 @@ def test_rate_limits_hold(remote_path: tuple[str, Proxy, str]) -> None:
 
 @contextmanager
 def answering(answers: dict[str, Any], seen: list[tuple[str, str]]) -> Iterator[str]:
-    """A server that knows a few paths, as those that give credentials do."""
+    """A server with a few paths, like a credential server."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def _answer(self) -> None:
@@ -258,7 +258,7 @@ def answering(answers: dict[str, Any], seen: list[tuple[str, str]]) -> Iterator[
 
 
 def key_of(proxy: Proxy, path: str, credentials: Any) -> str:
-    """Return the access key with which a request is signed; "" if it is not."""
+    """Return the access key of a request's signature; "" without a signature."""
     spec = {**servers.kvstore_spec("s3", proxy, path), "aws_credentials": credentials}
     store = ts.KvStore.open(spec).result()
     proxy.reset_counts()
@@ -341,7 +341,7 @@ def test_credentials_of_google_are_looked_up_when_they_are_needed(
 
     monkeypatch.setattr(google.auth, "default", find_credentials)
     spec = servers.kvstore_spec("gcs", gcs, f"{tmp_path.name}/")
-    project = {"project_id": f"project-{named}"}  # fsspec gives the same file system again else
+    project = {"project_id": f"project-{named}"}  # otherwise fsspec returns the same file system
     opened = ts.KvStore.open({**spec, "gcs_user_project": project}).result()
     store = pickle.loads(pickle.dumps(opened))
     assert not looked_up
@@ -360,7 +360,7 @@ def test_a_bucket_may_begin_the_host() -> None:
 
 
 def test_another_host_may_be_named(s3: Proxy, tmp_path: Path) -> None:
-    """As it is signed, too."""
+    """The signature contains it, too."""
     spec = {
         **servers.kvstore_spec("s3", s3, f"{tmp_path.name}/"),
         "host_header": "s3.amazonaws.com",
@@ -378,7 +378,7 @@ def test_another_host_may_be_named(s3: Proxy, tmp_path: Path) -> None:
 
 
 def test_arrays_on_a_web_server(web: Proxy, tmp_path: Path) -> None:
-    """Reading only: whole chunks, parts of shards, and both formats found out."""
+    """Reads only: whole chunks, parts of shards, and detection of both formats."""
     for driver in ("zarr3", "zarr"):
         made = ts.open(
             {"driver": driver, "kvstore": f"file://{tmp_path}/{driver}/"},
@@ -443,7 +443,7 @@ def test_keys_on_a_web_server(web: Proxy, tmp_path: Path) -> None:
 def test_ranges_that_a_value_does_not_have_take_one_request(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """A server that refuses a range tells the size with it, and may not tell the state."""
+    """A server that refuses a range sends the size, and may omit the generation."""
     data = bytes(range(256)) * 300
     size = len(data)
     (tmp_path / "a").write_bytes(data)
@@ -474,7 +474,7 @@ def test_ranges_that_a_value_does_not_have_take_one_request(
 def test_others_of_a_batch_are_read_where_a_range_is_refused(
     kind: str, tells: tuple[str, ...], request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """The refusal may not tell the state of the value, which later answers do."""
+    """The refusal may omit the generation of the value, which later responses contain."""
     data = bytes(range(256)) * 300
     size = len(data)
     (tmp_path / "a").write_bytes(data)
@@ -528,7 +528,7 @@ def test_web_addresses_are_encoded_once(web: Proxy, tmp_path: Path) -> None:
 
 
 def test_a_web_server_is_neither_written_nor_listed(web: Proxy) -> None:
-    """As with TensorStore, that is an error of the kind of what is not there, and asks nothing."""
+    """As with TensorStore, the error is one for missing values, and no request occurs."""
     store = ts.KvStore.open({"driver": "http", "base_url": web.url}).result()
     for act in (
         lambda: store.write("a", b"1").result(),
@@ -580,7 +580,7 @@ def test_zip_files_anywhere(web: Proxy, s3: Proxy, tmp_path: Path) -> None:
     ]
 
 
-# Whose errors they are
+# Origins of errors
 
 
 @register_codec
@@ -602,7 +602,7 @@ class Picky(BytesBytesCodec):
 
 
 def test_errors_of_others_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a codec of the user raises while a chunk is changed is not the server's."""
+    """The error of a user's codec during a write passes unchanged, without a retry."""
     store = RetryingStore(FsspecStore.from_url("memory://errors-of-others"))
     array = tessarr.create_array(store, shape=4, dtype="i4", chunks=2, compressors=Picky())
     array[:2] = 1

@@ -74,7 +74,7 @@ class Places(dict[str, bytes]):
 
 
 def resize_in_transaction(place: Any) -> tuple[ts.TensorStore, ts.TensorStore]:
-    """Return two handles that know nothing of each other."""
+    """Return two independent handles."""
     spec: dict[str, Any] = {"driver": "zarr", "kvstore": place}
     layout = ts.ChunkLayout(chunk_shape=[5])
     item = ts.open(spec, create=True, dtype="int32", shape=[10], chunk_layout=layout).result()
@@ -94,7 +94,7 @@ def test_write_after_resize_survives_concurrent_growth(tmp_path: Path) -> None:
 
 
 def test_failure_after_commit_is_reported() -> None:
-    """Chunks of other writers cannot be deleted: the resize ends with an error."""
+    """Tessarr cannot delete other writers' chunks: the resize ends with an error."""
     places = Places()
     item, other = resize_in_transaction({"driver": "tessarr", "store": places})
     transaction = ts.Transaction()

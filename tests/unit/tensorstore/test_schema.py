@@ -1,4 +1,4 @@
-"""Schemas, chunk layouts, codec specs and units: what is particular to Tessarr's."""
+"""Schemas, chunk layouts, codec specs and units: features of Tessarr only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def meta_of(driver: str = "zarr3", metadata: Any = None, **schema: Any) -> Any:
 
 
 def test_update_changes_nothing_when_it_fails() -> None:
-    """A conflict leaves schema and layout as they were."""
+    """A conflict leaves schema and layout unchanged."""
     schema = ts.Schema(rank=2, chunk_layout=ts.ChunkLayout(chunk_shape=[3, 4]))
     before = schema.to_json()
     with pytest.raises(ArgumentError, match="does not match"):
@@ -38,14 +38,14 @@ def test_update_changes_nothing_when_it_fails() -> None:
 
 
 def test_layout_of_a_schema_is_a_copy() -> None:
-    """Changing what `chunk_layout` returns does not change the schema."""
+    """A change of the `chunk_layout` result does not change the schema."""
     schema = ts.Schema(rank=2)
     schema.chunk_layout.update(inner_order=[1, 0])
     assert schema.to_json() == {"rank": 2}
 
 
 def test_fill_values_are_not_changed_from_outside() -> None:
-    """What is recalled of equal schemas, specs and documents is what they said."""
+    """Memo results of equal schemas, specs and documents equal the original values."""
     spec = {"driver": "zarr3", "kvstore": "memory://", "schema": {"dtype": "int8", "fill_value": 4}}
     given = np.array(5, "int8")
     fills = [
@@ -83,7 +83,7 @@ def test_codec_chunks_are_set_by_keyword() -> None:
 
 
 def test_a_schema_without_rank_is_not_indexed() -> None:
-    """It is an error; TensorStore ends the process."""
+    """The result is an error; TensorStore ends the process."""
     with pytest.raises(ArgumentError, match="no rank"):
         ts.Schema(dtype="int8")[1]
 
@@ -99,7 +99,7 @@ def test_a_schema_without_rank_is_not_indexed() -> None:
     ],
 )
 def test_values_are_pickled_and_copied(value: Any) -> None:
-    """Copies say the same."""
+    """Copies are equal."""
     for other in (pickle.loads(pickle.dumps(value)), copy.deepcopy(value)):
         assert repr(other) == repr(value)
         assert type(other) is type(value)
@@ -110,7 +110,7 @@ def test_values_are_pickled_and_copied(value: Any) -> None:
     [("int8", [4, 5]), ("ustring", ["a", "b"]), ("json", [{"a": 1}, 2]), (None, ["a", "b"])],
 )
 def test_fill_values_of_scalars_stay_arrays(dtype: Any, values: list[Any]) -> None:
-    """A fill value is one whatever is viewed: of a position, and of a view without dimensions."""
+    """The fill value stays an array in views of a position, and in views without dimensions."""
     kind = dtype if dtype == "int8" else object
     seen = ts.Schema(dtype=dtype, shape=[2], fill_value=np.array(values, kind))[1]
     for schema in (seen, ts.Schema(schema=seen), ts.Schema(rank=0, schema=seen)):
@@ -134,7 +134,7 @@ def test_fill_values_of_one_value_do_not_conflict() -> None:
 
 @pytest.mark.parametrize(("value", "dtype"), [(300, "uint8"), (2.5, "uint8"), (-1, "uint16")])
 def test_fill_values_that_do_not_fit_are_refused(value: Any, dtype: str) -> None:
-    """Nothing is cut silently, whenever the data type becomes known."""
+    """Conversion never truncates silently, whenever the data type becomes known."""
     with pytest.raises(ArgumentError, match="does not fit"):
         ts.Schema(dtype=dtype, fill_value=value)
     with pytest.raises(ArgumentError, match="fill_value"):
@@ -151,7 +151,7 @@ def test_codecs_of_tessarr_are_known() -> None:
 
 
 def test_data_types_that_a_format_lacks() -> None:
-    """They are refused before anything is made."""
+    """The error occurs before any write."""
     with pytest.raises(UnsupportedError, match="json"):
         meta_of(dtype="json", shape=[3])
     with pytest.raises(UnsupportedError, match="json"):
@@ -174,14 +174,14 @@ def test_fields_and_bytes_of_records() -> None:
 
 
 def test_raw_elements() -> None:
-    """``r16``, whose mere parsing ends TensorStore, is bytes in a last dimension."""
+    """``r16``, whose parsing ends TensorStore's process, is bytes in a last dimension."""
     meta = resolve_metadata.new_metadata("zarr3", {"data_type": "r16", "shape": [4]}, ts.Schema())
     schema = properties_of(meta, WHOLE).schema
     assert (schema.dtype, schema.shape, schema.rank) == (ts.byte, (4, 2), 2)
 
 
 def test_constraints_come_back_from_metadata() -> None:
-    """What an array's metadata says as constraints makes the same array."""
+    """The constraints from an array's metadata create the same array."""
     meta = meta_of(
         metadata={"attributes": {"a": 1}, "codecs": ["gzip"]},
         dtype="int16",
@@ -199,7 +199,7 @@ def test_constraints_come_back_from_metadata() -> None:
 
 
 def test_existing_arrays_of_other_grids() -> None:
-    """A rectilinear grid has no write chunk to tell of, and meets no constraint on one."""
+    """A rectilinear grid has no write chunk, and meets no constraint on one."""
     from tessarr.metadata.build import build_array_meta
 
     meta = build_array_meta(shape=(10,), dtype="int8", chunks=[[3, 7]])
@@ -229,7 +229,7 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_any_json_is_a_value_or_an_error(value: Any) -> None:
-    """Nothing but our own errors, and what is accepted can be said again."""
+    """All errors are Tessarr's, and accepted values have a JSON form."""
     for make in (
         ts.Schema,
         ts.ChunkLayout,

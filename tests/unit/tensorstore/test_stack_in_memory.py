@@ -1,4 +1,4 @@
-"""Layers whose elements are in memory: they are copied together, whatever they share."""
+"""Layers with elements in memory: one copy writes all of them, even if they share memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows(values: Any, count: int) -> list[ts.TensorStore]:
 
 def calls(store: ts.TensorStore) -> int:
     """Count the functions of Python that a read calls."""
-    store.read().result()  # what is made once
+    store.read().result()  # fills the memo
     return len(record_calls(lambda: store.read().result()).python)
 
 
@@ -71,7 +71,7 @@ def test_layers_that_are_parts_of_same_array() -> None:
 
 
 def test_layers_that_are_the_same_array() -> None:
-    """What is written twice has what belongs to one layer, never some of both."""
+    """Elements that two layers write come from one layer, never from both."""
     values = np.zeros((1500, 1000), "i2")
     layer = ts.array(values)
     items = np.repeat(np.array([1, 2], "i2"), values.size).reshape(3000, 1000)
@@ -85,7 +85,7 @@ def test_layers_whose_elements_share_memory() -> None:
     layers = [ts.array(repeated), ts.array(np.zeros((3, 4), "i4"))]
     store = ts.concat(layers, axis=0)
     store.write(np.arange(24, dtype="i4").reshape(6, 4)).result()
-    assert row.tolist() == [8, 9, 10, 11]  # the last of those that meet
+    assert row.tolist() == [8, 9, 10, 11]  # the last of the overlapping layers
     assert store.read().result()[:4].tolist() == [[8, 9, 10, 11]] * 3 + [[12, 13, 14, 15]]
 
 
@@ -164,7 +164,7 @@ def test_real_parts_are_copied_at_any_position() -> None:
 
 
 def test_numbers_of_one_type_are_not_converted() -> None:
-    """The engine copies them: by way of another type they would lose bits."""
+    """The engine copies them: a conversion through another type would lose bits."""
     values = np.array([1.5, 1e30, np.nan, -0.0, 300.25], "f4")
     out = np.empty_like(values)
     _engine.convert(values, out, "f4", "f4")
@@ -185,7 +185,7 @@ def test_position_outside_all_layers_is_refused() -> None:
     "how", [ts.overlay, partial(ts.concat, axis=1), partial(ts.stack, axis=-1)]
 )
 def test_duplicate_labels_are_refused(how: Any) -> None:
-    """Labels in another order: no spec could tell such a domain, and no pickle keep it."""
+    """A spec or a pickle could not express a domain with labels in another order."""
     item = ts.array(np.arange(8).reshape(2, 2, 2)).label["x", "y", ""]
     for layers in ([item, item.T], [item.spec(), item.T.spec()]):
         with pytest.raises(ValueError, match="stands for several dimensions"):

@@ -23,7 +23,7 @@ def test_handle_uses_its_new_bounds(driver: str) -> None:
     view, fixed = store[1:], store[1:3]
     store.write([1, 2, 3]).result()
     store.resize(exclusive_max=[2]).result()
-    assert store.domain == ts.IndexDomain([ts.Dim(size=3, implicit_upper=True)])  # as it was
+    assert store.domain == ts.IndexDomain([ts.Dim(size=3, implicit_upper=True)])  # unchanged
     assert store.read().result().tolist() == [1, 2]
     assert view.read().result().tolist() == [2]
     with pytest.raises(ValueError, match="outside"):
@@ -107,7 +107,7 @@ def test_bounds_are_integers() -> None:
 
 
 def _marked(store: ts.TensorStore) -> list[ts.TensorStore]:
-    """Return views whose bounds follow those of a store of six elements."""
+    """Return views with implicit bounds, which follow a store of six elements."""
     cast = ts.cast(store, "float64")
     return [item[2:4].mark_bounds_implicit[True] for item in (store, cast, ts.concat([store], 0))]
 

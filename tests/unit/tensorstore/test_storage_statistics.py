@@ -151,7 +151,7 @@ def test_many_chunks_need_single_list() -> None:
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 def test_statistics_of_huge_grid_are_fast(driver: str) -> None:
-    """One list finds the stored chunks; known chunks are not looked up again."""
+    """One listing returns the stored chunks; known chunks need no further lookup."""
     size = 2**40
     layout = ts.ChunkLayout(chunk_shape=[1])
     spec = {"driver": driver, "kvstore": "memory://"}

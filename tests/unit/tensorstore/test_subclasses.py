@@ -1,4 +1,4 @@
-"""Classes that users derive from those that they make objects of."""
+"""Users' subclasses of the public classes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Stamp = ts.KvStore.TimestampedStorageGeneration
 
 
 class Domain(ts.IndexDomain):
-    """Is given something else than what it derives from."""
+    """A subclass whose constructor has other parameters than its base class."""
 
     def __init__(self, length: int, note: str = "") -> None:
         super().__init__(shape=[length, length])
@@ -173,7 +173,7 @@ def test_copies_of_what_cannot_change_are_of_the_class(derived: Any, plain: Any)
 
 
 def test_a_context_keeps_its_resources_in_a_pickle() -> None:
-    """Its parent, too, and what is shared with others beside it."""
+    """The pickle keeps its parent, and resources that it shares with other objects."""
     context = Context()
     given = [context, context.parent, context["cache_pool"]]
     again, parent, shared = pickle.loads(pickle.dumps(given))
@@ -210,7 +210,7 @@ def test_a_domain_stays_what_it_is() -> None:
 
 
 class Looking:
-    """A number, a boolean or text that looks at an object while it is asked for its value."""
+    """A number, a boolean or text that inspects an object during its own conversion."""
 
     def __init__(self, look: Callable[[], Any]) -> None:
         self.look = look
@@ -298,7 +298,7 @@ def test_what_it_is_compared_or_multiplied_with_may_look_at_it(look: Callable[[A
 
 
 class SubclassedMap(ts.OutputIndexMap):
-    """Is begun anew when it is asked for what is kept in it."""
+    """A map that runs its constructor again when a pickle reads its ``__dict__``."""
 
     def __getattribute__(self, name: str) -> Any:
         if name == "__dict__":

@@ -80,7 +80,7 @@ def test_many_writes_to_one_shard_are_one_request() -> None:
     transaction.commit_sync()
     changes = count_requests(before, store)
     assert (changes.pop("updates"), changes.pop("written_bytes") > 0) == (1, True)
-    assert changes == {}  # all of the shard was written: nothing was read
+    assert changes == {}  # the transaction wrote the whole shard: no reads
     assert np.array_equal(array[:, 3], -np.arange(8))
 
 
@@ -209,7 +209,7 @@ def test_write_order_matches_writes_without_transaction(
 def test_shard_without_codecs_equals_plain_write(
     location: str, order: list[int], dtype: str
 ) -> None:
-    """They are staged as stored, whichever parts were written."""
+    """The transaction stages the stored bytes, for any written parts."""
     inner = {
         "chunk_shape": [2, 2],
         "codecs": [
@@ -238,7 +238,7 @@ def test_shard_without_codecs_equals_plain_write(
                 inside[part] = ~values[part]
                 inside[part] = values[part]
             keys = alone.kvstore.list().result()
-            # Values that were read stay the same, and can be written again.
+            # Read values are stable, and the program can write them again.
             assert [inside.kvstore[key] for key in keys] == [alone.kvstore[key] for key in keys]
             inside[4, 7] = alone[4, 7] = ~values[4, 7]
         assert staged.kvstore.list().result() == keys
@@ -266,7 +266,7 @@ class RecordingDict(dict[str, bytes]):
 
 @pytest.mark.parametrize("main", [False, True])
 def test_commit_runs_in_calling_thread(main: bool) -> None:
-    """But not where Ctrl-C would end it half done."""
+    """The exception is a commit that Ctrl-C would end halfway."""
     mapping = RecordingDict()
     mapping.threads = set()
     store = ts.KvStore.open({"driver": "tessarr", "store": mapping}).result()

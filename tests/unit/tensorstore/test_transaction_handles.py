@@ -502,7 +502,7 @@ def test_elements_overwrite_conditional_key_change(
 @pytest.mark.parametrize("removed", ["key", "range"])
 @pytest.mark.parametrize("where", ["memory", "file"])
 def test_elements_overwrite_keys_of_transaction(removed: str, where: str, tmp_path: Path) -> None:
-    """Whatever other writers have stored."""
+    """The elements win over other writers' values."""
     spec = {"driver": "zarr3", "kvstore": {"driver": where, "path": f"{tmp_path}/"}}
     layout = ts.ChunkLayout(chunk_shape=[2])
     handle = ts.open(spec, create=True, dtype=ts.uint8, shape=[6], chunk_layout=layout).result()

@@ -243,7 +243,7 @@ def test_condition_of_key_deleted_in_range_holds(store: ts.KvStore) -> None:
 
 @pytest.mark.parametrize("atomic", [False, True])
 def test_refused_commit_in_memory_changes_nothing(atomic: bool) -> None:
-    """Keys before the one that is refused, and ranges, stay, too."""
+    """Keys before the refused key, and ranges, also stay."""
     store = ts.KvStore.open("memory://").result()
     for key in ("a", "b", "z"):
         store[key] = b"old"
@@ -332,7 +332,7 @@ def test_atomic_commit_is_never_partly_visible() -> None:
     thread = threading.Thread(target=change)
     thread.start()
     while not stop.is_set():
-        # "a" is read first: "b" may be newer, and never older.
+        # The read of "a" comes first: "b" may be newer, and never older.
         first, second = int(store["a"]), int(store["b"])
         assert first <= second
     thread.join()

@@ -40,7 +40,7 @@ def test_other_writers_elements_stay(
 
 
 def test_read_of_fresh_write_is_not_a_conflict(tmp_path: Path) -> None:
-    """A young file has no version at first, so its bytes are compared; later it has one."""
+    """A new file has no generation, so its bytes are compared; later it has one."""
     spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/", "schema": MEMBERS["chunks"]}
     array = ts.open(spec, create=True, dtype=ts.uint8, shape=[8]).result()
     array.write(1).result()

@@ -1,4 +1,4 @@
-"""What views, resizing and telling cost, in calls: the same in every run, whatever else runs."""
+"""Costs of views, resizing and JSON, in calls: equal in every run on any machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LISTED = VIEW[LONG]
 
 def calls(act: Callable[[], object]) -> tuple[Counter[str], Counter[str]]:
     """Count the functions of Python, and those of C, that an act calls."""
-    act()  # what is made once
+    act()  # fills the memo
     result = record_calls(act)
     return result.names, Counter(result.native)
 
@@ -50,7 +50,7 @@ ACTS: dict[str, tuple[Callable[[], object], int]] = {
 
 @pytest.mark.parametrize("name", ACTS)
 def test_operation_is_one_engine_call(name: str) -> None:
-    """Composing makes no values between the steps: a handful of calls, and one of the engine."""
+    """Composition has no intermediate values: a handful of calls, and one engine call."""
     act, most = ACTS[name]
     python, native = calls(act)
     # An expression is first offered as a plain key.
@@ -76,7 +76,7 @@ NAMED: dict[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("name", NAMED)
 def test_named_types_are_the_engines(name: str) -> None:
-    """What is called in Python is this function, and what gives the brackets."""
+    """The only Python calls are this function and the function of the brackets."""
     python, native = calls(NAMED[name])
     assert python.total() <= 2, python
     assert native.total() == 0, native
@@ -107,7 +107,7 @@ def test_combining_layers_is_cheap(how: Any) -> None:
 
 
 def test_a_chain_of_views_costs_as_much_as_one() -> None:
-    """What a view of a view of a view is composed of does not grow with the chain."""
+    """The composition's cost does not grow with the length of the chain."""
     view = VIEW
     for _ in range(40):
         view = view[1:, ::2].translate_to[0].T
@@ -142,7 +142,7 @@ def test_downsample_read_is_one_engine_call(key: Any) -> None:
 
 def test_chunks_in_a_cache_are_copied_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor._Pool, "_begin_thread", lambda pool: pool._threads.append(None))
-    monkeypatch.setattr(executor, "_pools", {})  # this thread does what it waits for
+    monkeypatch.setattr(executor, "_pools", {})  # this thread runs the work that it waits for
     monkeypatch.setattr("atexit.register", lambda _: None)
     store = ts.virtual_chunked(
         lambda _, chunk, __: chunk.fill(3),
@@ -152,7 +152,7 @@ def test_chunks_in_a_cache_are_copied_by_one_call(monkeypatch: pytest.MonkeyPatc
         context=ts.Context({"cache_pool": {"total_bytes_limit": 10**6}}),
     )
     python, native = calls(lambda: store[5:, 3:].read().result())
-    assert native["GridPartition.copy_known"] == 2, native  # the second time there are no more
+    assert native["GridPartition.copy_known"] == 2, native  # none are left on the second call
     assert native["put"] == native["apply_view"] == native["GridPartition.__next__"] == 0, native
     assert python.total() <= 65, python
 
@@ -228,7 +228,7 @@ PART = STORE[5:50:3, 20:]
 
 def test_unpickling_imports_few_names() -> None:
     steps = [step.name for step, *_ in pickletools.genops(pickle.dumps(STORE))]
-    assert steps.count("STACK_GLOBAL") <= 2, steps  # what opens it, and its context
+    assert steps.count("STACK_GLOBAL") <= 2, steps  # opener and context
 
 
 def test_view_layout_is_lazy() -> None:

@@ -16,7 +16,7 @@ import pytest
 import tessarr.tensorstore as ts
 
 COUNT = 64  # more chunks than threads
-LONGEST_S = 60.0  # until a test fails that would wait for ever
+LONGEST_S = 60.0  # limit for tests that would wait forever
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def view(tmp_path: Path) -> Iterator[ts.TensorStore]:
     thread.start()
 
     async def read(domain: ts.IndexDomain, chunk: Any, _: object) -> None:
-        await asyncio.sleep(0.01)  # so that all of them are pending
+        await asyncio.sleep(0.01)  # so that all reads are pending
         chunk[...] = await files[domain].read()
 
     async def write(domain: ts.IndexDomain, chunk: Any, _: object) -> None:
@@ -57,7 +57,7 @@ def test_many_reads_and_writes_wait_for_others(view: ts.TensorStore) -> None:
 
 
 def test_parts_of_one_chunk_are_written_one_after_another(view: ts.TensorStore) -> None:
-    """Every concurrent write to a chunk is kept, although each reads the chunk first."""
+    """The view keeps every concurrent write to a chunk, although each one reads the chunk first."""
     writes = [view[3, column].write(column + 1) for column in range(8)]
     for write in writes:
         write.result(LONGEST_S)

@@ -22,7 +22,7 @@ ARRAY: dict[str, Any] = {
 
 
 def schema_of(metadata: Any) -> ts.Schema:
-    """Open an array whose document was written by the driver for JSON."""
+    """Open an array whose document the JSON driver wrote, and return its schema."""
     context, kvstore = ts.Context(), {"driver": "memory"}
     document = {"driver": "json", "kvstore": kvstore, "path": "zarr.json"}
     ts.open(document, context=context).result().write(metadata).result()
@@ -108,7 +108,7 @@ def test_chunks_are_chosen(wanted: dict[str, Any], read: list[int], write: list[
 
 
 def test_a_spec_may_state_a_part_of_the_metadata() -> None:
-    """Of codecs and grids as much as is known, all else is chosen when the array is created."""
+    """Creation chooses all codec and grid members that the spec omits."""
     spec = ts.Spec(
         {
             "driver": "zarr3",
@@ -166,7 +166,7 @@ CODECS = [
 
 @pytest.mark.parametrize("codec", CODECS, ids=str)
 def test_codecs_of_the_page(codec: Any) -> None:
-    """Each may stand alone: what is left out is chosen; and it is what the array has then."""
+    """Each may be the only member: creation chooses the others, and the array has the codec."""
     store = ts.open(
         {
             "driver": "zarr3",
