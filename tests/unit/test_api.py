@@ -273,13 +273,13 @@ def test_two_programs_that_create_get_one_array() -> None:
 
 
 def test_open_missing_node_names_the_remedy(tmp_path: Path) -> None:
-    """A file in place of a folder is told as that; so is that a shape is lacking."""
+    """The errors explain a file in place of a folder, and a missing shape."""
     file = tmp_path / "data.bin"
     file.write_bytes(b"x")
     for opener in (tessarr.open, tessarr.open_array, tessarr.open_group):
         with pytest.raises(NotFoundError, match="which is a file: a store is a folder"):
             opener(file, "r")
-    for opener in (tessarr.open, tessarr.open_group):  # with nothing created in its place
+    for opener in (tessarr.open, tessarr.open_group):  # and create no node there
         with pytest.raises(NotFoundError, match="which is a file: a store is a folder"):
             opener(file)
     with pytest.raises(StoreError, match="a file exists instead of a folder"):
@@ -301,7 +301,7 @@ def test_open_missing_node_names_the_remedy(tmp_path: Path) -> None:
 def test_open_file_of_other_format_names_the_format(
     tmp_path: Path, start: bytes, message: str, mode: Any
 ) -> None:
-    """The error about an HDF5 or .npy file says how to go on."""
+    """The error about an HDF5 or .npy file says how to proceed."""
     (tmp_path / "my.data").write_bytes(start)
     with pytest.raises(NotFoundError, match=message):
         tessarr.open(tmp_path / "my.data", mode)
@@ -331,7 +331,7 @@ def test_module_misspelt_name_error_has_name_and_object() -> None:
 
 @pytest.mark.parametrize("attributes", [5, "text", [1, 2]])
 def test_attributes_are_a_mapping(attributes: Any) -> None:
-    """What is none is an argument that is not allowed, whatever is created."""
+    """Every creation function refuses attributes that are no mapping."""
     creators: list[Any] = [tessarr.create_group, partial(tessarr.create_array, shape=1)]
     for create in creators:
         with pytest.raises(ArgumentError, match="is not a mapping"):
@@ -347,7 +347,7 @@ def test_names_that_do_not_exist_cannot_be_set() -> None:
 
 
 def test_module_dir_lists_public_names() -> None:
-    """Completion offers what is public, and the version is there."""
+    """Completion lists the public names, and the version exists."""
     assert set(dir(tessarr)) == {*tessarr.__all__, "__version__"}
     assert re.fullmatch(r"\d+\.\d+\.\d+.*", tessarr.__version__)
     g = tessarr.create_group(None)

@@ -153,7 +153,7 @@ def test_bad_keys(key: Any) -> None:
     np.testing.assert_array_equal(a[...], REFERENCE)
 
 
-# What zarr-python gets wrong (its issues 2469, 2512): silent truncation, garbage, no broadcast.
+# Defects of zarr-python (its issues 2469, 2512): silent truncation, garbage, no broadcast.
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_out_may_be_any_memory(tmp_path: Any) -> None:
     np.testing.assert_array_equal(stored[:], REFERENCE)
 
     class Tensor:
-        """Of another library: it has memory, and says so by DLPack alone."""
+        """Another library's array, whose memory is accessible only through DLPack."""
 
         def __init__(self) -> None:
             self.memory = np.zeros((7, 10), "i4")
@@ -507,7 +507,7 @@ def test_empty_chunks_are_stored_on_request_only(store: Any) -> None:
 @pytest.mark.parametrize("key", [..., slice(1, 3), slice(None, None, -1), [0, 2]])
 @pytest.mark.parametrize("shards", [None, 4])
 def test_masks_that_are_views_of_bytes_are_stored_as_booleans(key: Any, shards: Any) -> None:
-    """NumPy takes any byte but 0 for true; stored, it would be damage."""
+    """NumPy treats any byte but 0 as true; such bytes would be damage in a stored array."""
     mask = np.array([0, 2, 255, 1], "u1").view(bool)
     for compressors in ([], "zstd"):
         a = tessarr.create_array(
@@ -538,7 +538,7 @@ def test_one_element_is_as_good_as_a_number(shape: Any, value: int) -> None:
 
 
 def test_several_elements_are_no_number() -> None:
-    """What NumPy refuses is refused, with the error that NumPy raises."""
+    """The error is the one that NumPy raises."""
     for a in (make(), make(shape=(0,), chunks=(1,))):
         numbers: list[Any] = [int, float, complex, operator.index]
         for convert in numbers:
@@ -551,7 +551,7 @@ def test_several_elements_are_no_number() -> None:
 
 
 def test_contains_compares_elements() -> None:
-    """`in` means what it means in NumPy, and reads no more than it has to."""
+    """`in` has NumPy's meaning, and reads only as much as necessary."""
     a = make()
     for item in (0, 69, 70, -1, 3.0, 3.5, "x", None):
         assert (item in a) is (item in REFERENCE)

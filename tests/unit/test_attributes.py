@@ -1,4 +1,4 @@
-"""Attributes: a mapping whose every change is stored, or nothing is changed."""
+"""Attributes: a mapping that stores each change, or leaves everything unchanged."""
 
 from __future__ import annotations
 

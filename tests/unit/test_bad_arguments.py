@@ -17,14 +17,14 @@ from tessarr.errors import TessarrError
 
 
 class Hostile:
-    """An object of no use, whose text cannot be had."""
+    """An object that no function accepts, and whose text raises an error."""
 
     def __repr__(self) -> str:
         return "Hostile()"
 
 
 def bad_values() -> dict[str, Any]:
-    """Return what no argument of Tessarr is meant to be, or only a few."""
+    """Return values that no parameter, or only a few, of Tessarr accepts."""
     nested: list[Any] = []
     for _ in range(100):
         nested = [nested]
@@ -106,7 +106,7 @@ SKIPPED = {
     "stores",
     "tensorstore",
     "testing",
-    "configure",  # would change the process
+    "configure",  # changes the process
     "Array",
     "Group",
     "AsyncArray",
@@ -114,7 +114,7 @@ SKIPPED = {
 
 
 def calls_of(function: Callable[..., Any], first: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the name of each parameter, and a call with that one and what is required besides."""
+    """Yield each parameter's name, and a call with that parameter and the required parameters."""
     parameters = inspect.signature(function).parameters
     plain = [p for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     others = {n for p in parameters.values() if p.kind is p.VAR_KEYWORD for n in SETTINGS}
@@ -153,16 +153,16 @@ def functions() -> list[Any]:
 
 
 def is_of_python(error: Exception) -> bool:
-    """Tell whether an error is Python's or NumPy's own for what is no argument of any function."""
+    """Return whether the error is Python's or NumPy's own for an invalid argument."""
     return isinstance(error, TypeError) or "truth value of an array" in str(error)
 
 
 OF_OTHERS = {"synchronizer", "dest", "dest_sel", "source_sel", "Values.write_direct.source"}
-"""Objects that are used as they are, or that use what they are given: what they raise is theirs."""
+"""Parameters whose objects Tessarr calls: their errors pass unchanged."""
 
 
 def drain(result: Any) -> None:
-    """Use what a call gives, as far as something may be left to do."""
+    """Wait for the result of a future, or exhaust a generator."""
     if hasattr(result, "result"):
         result.result()
     elif inspect.isgenerator(result):
@@ -177,8 +177,8 @@ def test_bad_argument_raises_an_error_of_tessarr(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each parameter in turn is what it cannot be; a class of the tree says so, or a TypeError."""
-    folder = tmp_path / "a" / "b" / "c"  # some values are paths, whose nodes are replaced
+    """Each parameter in turn has an invalid value; the error is Tessarr's own or a TypeError."""
+    folder = tmp_path / "a" / "b" / "c"  # some values are paths of nodes that the call replaces
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
     wrong = []

@@ -1,4 +1,4 @@
-"""Consolidated metadata as users meet it: opened in one request, and kept in step."""
+"""Consolidated metadata for users: opening in one request, and updates after edits."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ EDITS: dict[str, Callable[[Any], Any]] = {
 def test_edit_updates_consolidated_metadata(
     consolidated: MemoryStore, edit: str, use: bool
 ) -> None:
-    """Whichever handle makes the edit, and in its own view too."""
+    """Edits through any handle update it, and the handle's own view, too."""
     group = tessarr.open_group(consolidated, "r+", use_consolidated=use)
     before = consolidated.get(holder(group.zarr_format))
     EDITS[edit](group)
@@ -180,7 +180,7 @@ def test_create_failure_leaves_no_copy(zarr_format: Any) -> None:
 def test_consolidated_differences_lists_changes(
     consolidated: MemoryStore, zarr_format: Any
 ) -> None:
-    """What programs that know nothing of copies change shows as what it is."""
+    """The differences show the changes of programs that do not know consolidated metadata."""
     name = "zarr.json" if zarr_format == 3 else ".zarray"
     document = json.loads(bytes(consolidated.get("a/x/" + name) or b""))
     consolidated.put("a/x/" + name, json.dumps({**document, "shape": [5, 4]}).encode())
@@ -200,7 +200,7 @@ def test_consolidated_differences_lists_changes(
 
 
 def test_copy_that_cannot_be_updated_warns(zarr_format: Any) -> None:
-    """The change stands, and readers do not use the copies; if they take no mark, it is refused."""
+    """The edit stays, and readers ignore the copies; without room for a mark, the edit fails."""
 
     class Full(dict[str, bytes]):
         left = 1000
@@ -323,7 +323,7 @@ def test_v2_without_attributes_and_with_members_of_zarr_python_3() -> None:
     ],
 )
 def test_v2_broken(document: bytes, reason: str) -> None:
-    """Refused where it was asked for, else left aside with a warning."""
+    """An explicit request raises an error; otherwise a warning says that the copies are ignored."""
     store = MemoryStore({".zgroup": b'{"zarr_format": 2}', ".zmetadata": document})
     with pytest.raises(MetadataError, match=reason):
         tessarr.open_consolidated(store)
@@ -384,7 +384,7 @@ def test_v3_of_another_kind(copies: Any, reason: str) -> None:
     with pytest.warns(TessarrWarning, match=reason):
         assert not tessarr.open_group(store, "r").consolidated
     group = tessarr.open_group(store)
-    group.attrs["x"] = 1  # and what is not understood stays as it is
+    group.attrs["x"] = 1  # and the invalid copies are unchanged
     assert json.loads(bytes(store.get("zarr.json") or b""))["consolidated_metadata"] == copies
 
 
@@ -417,7 +417,7 @@ def test_consolidated_members_below_an_array_are_ignored() -> None:
 
 
 def test_consolidate_v3_nan_outside_of_attributes_raises() -> None:
-    """The token would make the document of the whole group unreadable to strict readers."""
+    """The token would make the group's document unreadable to strict readers."""
     store = MemoryStore()
     array = tessarr.create_group(store).create_array(
         "a", shape=1, dtype="f4", fill_value=float("nan")

@@ -79,7 +79,7 @@ def filled(store: Any, zarr_format: Any, **settings: Any) -> tessarr.Array:
 @pytest.mark.parametrize("separator", [".", "/"])
 @pytest.mark.parametrize("name", PLAIN)
 def test_convert_in_place_round_trip_restores_documents(name: str, separator: str) -> None:
-    """Chunks stay, byte for byte, and mean the same; format 2 comes back as it was."""
+    """Chunks keep their bytes and values; format 2 returns to its original documents."""
     store = MemoryStore()
     a = filled(store, 2, **PLAIN[name], dimension_separator=separator)
     before, chunks, documents = a[...], chunks_of(store), snapshot(store)
@@ -93,7 +93,7 @@ def test_convert_in_place_round_trip_restores_documents(name: str, separator: st
     assert new.attrs.asdict() == {"z": 1, "a": [None, {"x": 1.0}]}
     assert chunks_of(store) == chunks
     assert [key for key in store.list("") if key not in chunks] == ["zarr.json"]
-    new[4] = new[3]  # what is written by the new metadata is what the old would have written
+    new[4] = new[3]  # the new metadata and the old metadata encode the same bytes
     back = tessarr.convert(store, to=2)
     assert back.done
     again = tessarr.open_array(store)
@@ -223,13 +223,13 @@ def test_interrupted_at_any_point_nothing_is_lost_and_it_is_finished(to: Any, mo
 NEW = {3: {"zarr.json"}, 2: {".zarray", ".zgroup", ".zattrs"}}
 
 
-# What has no equivalent
+# Features without an equivalent
 
 
 @register_transformer
 @dataclass(frozen=True)
 class Below(StorageTransformer):
-    """Keeps chunks one level below."""
+    """A transformer that stores chunks one level deeper."""
 
     name = "tests.converting.below"
 
@@ -487,7 +487,7 @@ def test_a_copy_that_fails_is_removed() -> None:
 
 @pytest.mark.parametrize("dtype", ["<i4", ">i4", ">f4", "<f8"])
 def test_filters_have_the_byte_order_of_the_elements(dtype: str) -> None:
-    """In format 2 they say it, in format 3 it is that of the codec bytes."""
+    """In format 2 the filters contain it, in format 3 the codec bytes defines it."""
     store = MemoryStore()
     kind = dtype[1:]
     filters: list[dict[str, Any]] = [{"id": "delta", "dtype": dtype, "astype": dtype}]
@@ -521,7 +521,7 @@ def test_filters_that_see_other_items_than_there_are() -> None:
 
 @pytest.mark.parametrize("dtype", [">i2", ">f4"])
 def test_filters_with_a_byte_order_in_format_3(dtype: str) -> None:
-    """Another tool for migration takes them over as they are: values count, not bytes."""
+    """Another migration tool copies them unchanged: values are equal, bytes may differ."""
     store = MemoryStore()
     filters = [{"id": "delta", "dtype": dtype, "astype": dtype}]
     a = tessarr.create_array(
@@ -542,7 +542,7 @@ def test_filters_with_a_byte_order_in_format_3(dtype: str) -> None:
 
 @pytest.mark.parametrize("shards", [None, 40_000])
 def test_convert_progress_reaches_the_total(shards: int | None) -> None:
-    """Bytes that are done, of those of all arrays: chunks as stored, and values written anew."""
+    """The progress counts bytes of all arrays: copied chunks and rewritten values."""
     store, target = MemoryStore(), MemoryStore()
     group = tessarr.create_group(store)
     values = np.arange(400_000, dtype="i4")

@@ -1,4 +1,4 @@
-"""Creating arrays: the keywords of both generations, defaults, and what an array is like."""
+"""Creation of arrays: the keywords of both generations, defaults, and similar arrays."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_array_function_takes_chunks_of_data() -> None:
 
 
 class Lazy:
-    """An array that counts how much of it is read at a time."""
+    """An array that records the size of each read."""
 
     def __init__(self, values: Any) -> None:
         self.values = values

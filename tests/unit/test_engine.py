@@ -1,4 +1,4 @@
-"""What the binding checks itself, whatever the layers above it do."""
+"""Checks of the binding itself, independent of the layers above it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def handle(*, read_only: bool = False, **changes: object) -> ArrayBase:
     ],
 )
 def test_engine_read_with_wrong_item_size_raises(changes: dict[str, object]) -> None:
-    """Items are as large as the description says, and hold no references."""
+    """Items have the size in the description, and contain no references."""
     with pytest.raises(tessarr.errors.ArgumentError):
         describe(**changes)
 
@@ -103,7 +103,7 @@ def test_engine_read_into_overlapping_buffer_raises() -> None:
 
 
 def test_engine_read_only_handle_rejects_writes() -> None:
-    """Also where nothing above the binding has looked."""
+    """The binding checks it, too, without the layers above."""
     array, value = handle(read_only=True), np.zeros((4, 4), "int32")
     with pytest.raises(tessarr.errors.ReadOnlyError):
         array._write((ROWS, ROWS), (0, 1), value)
@@ -143,7 +143,7 @@ class Owning(np.ndarray[Any, Any]):
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [0, 2, 1]])
 def test_read_in_reference_cycle_is_collected(order: list[int]) -> None:
-    """Also where dimensions that belong together are apart, and what is read comes by a buffer."""
+    """The dimensions of an index array may be separate, and the result arrives in a buffer."""
     points = OutputIndexMap(index_array=[[[0], [1]], [[2], [3]]])
     domain = IndexDomain(shape=[2, 2, 4])
     view = IndexTransform(domain=domain, output=[points, OutputIndexMap(input_dimension=2)])
@@ -173,7 +173,7 @@ def test_engine_chunk_larger_than_memory_raises_memory_error() -> None:
 
 
 class Refusing:
-    """A codec that finds every chunk to be damaged."""
+    """A codec that rejects every chunk as damaged."""
 
     codec_id = "refusing"
 
@@ -215,7 +215,7 @@ def test_allocator_purge_delay_is_set() -> None:
     program = [sys.executable, "-c", "import tessarr._engine"]
     requested = {**os.environ, "MIMALLOC_VERBOSE": "1"}
     process = subprocess.run(program, env=requested, capture_output=True, check=True, text=True)
-    # The engine names the option by its number, which is another's in another version.
+    # The engine passes the option by number, and numbers change between versions.
     assert "'purge_delay': 1000" in process.stdout + process.stderr
     requested["MIMALLOC_PURGE_DELAY"] = "7"
     process = subprocess.run(program, env=requested, capture_output=True, check=True, text=True)

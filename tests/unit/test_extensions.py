@@ -153,7 +153,7 @@ print(cents.metadata.data_type, cents[0])
 
 @pytest.mark.slow
 def test_extension_entry_point_is_loaded(tmp_path: Path) -> None:
-    """All six extension points, from an installed package that nobody imports."""
+    """An installed package provides all six extension points without an import by the user."""
     (tmp_path / "lab_extensions.py").write_text(MODULE, encoding="utf-8")
     info = tmp_path / "lab_extensions-1.0.dist-info"
     info.mkdir()
@@ -296,7 +296,7 @@ POINTS = {
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("form", ["bare", "object", "true", "false"])
 def test_unknown_extension_error_has_name(point: str, form: str) -> None:
-    """V3-EXT-02 to 08: all forms, and what ``must_understand`` changes."""
+    """V3-EXT-02 to 08: all forms, and the effect of ``must_understand``."""
     kind, put = POINTS[point]
     unknown: Any = {
         "bare": "lab.unheard_of",

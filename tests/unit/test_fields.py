@@ -222,7 +222,7 @@ def test_engine_invalid_field_parts_raise():
 
 
 def _documents_of_fields(count):
-    """Documents with so many fields: of format 2 flat and nested, and of format 3."""
+    """Return documents with `count` fields: of format 2 flat and nested, and of format 3."""
     flat = [[f"f{i}", "<i4"] for i in range(count)]
     nested = [[f"f{i}", [["a", "<i4"]]] for i in range(count // 2)]
     old = {"zarr_format": 2, "shape": [4], "chunks": [2], "compressor": None, "filters": None}
@@ -265,7 +265,7 @@ def test_record_with_many_fields_opens():
 
 
 def test_record_with_too_many_fields_raises_on_create():
-    """What could not be opened again is not stored."""
+    """Tessarr does not store an array that it cannot open again."""
     inner = np.dtype([(f"f{i}", "u1") for i in range(300)])
     with pytest.raises(ArgumentError, match="more than 65536 fields"):
         tessarr.zeros(3, dtype=[(f"g{i}", inner) for i in range(300)])

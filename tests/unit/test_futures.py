@@ -18,7 +18,7 @@ import tessarr
 
 
 class Gated(dict[str, bytes]):
-    """A mapping whose chunks can only be read or stored once a gate is open."""
+    """A mapping that blocks reads and writes of chunks until a gate opens."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ def _one_thread() -> Any:
 
 
 def test_cancelled_read_and_write_do_no_work(store: Gated) -> None:
-    """What no thread has begun leaves the queue; what is under way does not."""
+    """Pending operations leave the queue; running operations continue."""
     array = tessarr.open_array(store, mode="r+")
     running = busy(array)
     read, write = array.read(slice(2, 4)), array.write(5, 77)
@@ -89,7 +89,7 @@ def test_cancelled_read_and_write_do_no_work(store: Gated) -> None:
 
 
 def test_cancelled_future_frees_its_buffer(store: Gated) -> None:
-    """The memory of the result goes while other work is still under way."""
+    """The memory of the result is free while other work still runs."""
     array = tessarr.open_array(store)
     running = busy(array)
     out = np.empty(8, "i8")
@@ -186,7 +186,7 @@ def test_dropped_reads_in_a_cycle_do_no_work(store: Gated) -> None:
 
 
 def test_dropped_running_read_completes(store: Gated) -> None:
-    """A read under way goes on without its future, and the next one is read."""
+    """A running read continues without its future, and the next read runs."""
     array = tessarr.open_array(store)
     busy(array).clear()
     gc.collect()
@@ -230,7 +230,7 @@ def test_dropped_read_into_out_completes(store: Gated) -> None:
 
 
 def test_awaited_read_without_reference_completes(store: Gated) -> None:
-    """`await`, `asyncio.gather` and `asyncio.wrap_future` keep what they wait for."""
+    """`await`, `asyncio.gather` and `asyncio.wrap_future` keep references to pending reads."""
     array = tessarr.open_array(store)
     running = busy(array)
 
@@ -250,7 +250,7 @@ def test_awaited_read_without_reference_completes(store: Gated) -> None:
 
 
 def test_dropped_future_after_timeout_does_no_work(store: Gated) -> None:
-    """Who has waited in vain keeps nothing in the queue."""
+    """After a timeout, the dropped read leaves the queue."""
     array = tessarr.open_array(store)
     running = busy(array)
     with pytest.raises(TimeoutError):

@@ -1,4 +1,4 @@
-"""Chunk grids: where axes are cut, what fits an array, and what metadata may say."""
+"""Chunk grids: their boundaries, their arrays, and their metadata."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def test_require_array_twice_returns_the_array(dtype):
 
 
 def test_pickled_array_hides_no_other_member(store: Any) -> None:
-    """It is an `Unreadable` in every walk, and raises its error when it is used."""
+    """Every walk lists it as an `Unreadable`, which raises its error on use."""
     group = tessarr.create_group(store, zarr_format=2)
     group.create_array("a", data=[1, 2])
     with tessarr.options(allow_pickle=True):

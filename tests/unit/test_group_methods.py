@@ -1,4 +1,4 @@
-"""What users of h5py and of zarr-python do with groups."""
+"""Uses of groups by users of h5py and of zarr-python."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_setitem_copies_array_with_settings(root: tessarr.Group) -> None:
 def test_assignment(root: tessarr.Group) -> None:
     root["x"] = [1, 2, 3]
     root["deep/er"] = np.ones((2, 2))
-    root["foo"] = 5  # in the place of a group, with what is below
+    root["foo"] = 5  # replaces a group and all its members
     assert root["x"][:].tolist() == [1, 2, 3]
     assert root["deep/er"].shape == (2, 2)
     assert root["foo"][()] == 5
@@ -195,7 +195,7 @@ def test_assignment(root: tessarr.Group) -> None:
 
 @pytest.mark.parametrize("target", ["foo/bar/baz", "foo/bar", "foo", "foo/bar/baz/"])
 def test_setitem_of_array_onto_itself_keeps_values(root: tessarr.Group, target: str) -> None:
-    """Nor one that is stored over a group above it."""
+    """An assignment over a group above the array also keeps its values."""
     root[target] = root["foo/bar/baz"]
     np.testing.assert_array_equal(root.get_array(target)[:], np.arange(6).reshape(2, 3))
 
@@ -217,7 +217,7 @@ def test_create_group_in_place_of_itself_raises(root: tessarr.Group) -> None:
 
 
 def test_nodes_are_accepted_as_stores(root: tessarr.Group) -> None:
-    """What takes a store takes a group or an array of Tessarr, too."""
+    """Parameters for stores also accept groups and arrays of Tessarr."""
     foo = root["foo"]
     assert tessarr.open(foo) == foo
     assert tessarr.open(foo, path="bar/baz") == root["foo/bar/baz"]
@@ -281,7 +281,7 @@ def test_with(root: tessarr.Group, store: Any) -> None:
 
 
 class Closing(dict[str, bytes]):
-    """A mapping that has to be closed."""
+    """A mapping that the user must close."""
 
     closed = False
 
@@ -312,7 +312,7 @@ def stored(group: tessarr.Group) -> dict[str, bytes | None]:
 
 
 def test_moving(any_store: Any, zarr_format: Any) -> None:
-    """What was below the old path is below the new one, byte by byte, and nothing else changed."""
+    """All members move to the new path with the same bytes, and all other nodes are unchanged."""
     root = tessarr.create_group(any_store, zarr_format=zarr_format)
     root.create_group("foo/bar", attributes={"k": 1}).array("baz", np.arange(6), chunks=2)
     root.zeros("quux", shape=3)
@@ -442,7 +442,7 @@ def test_tree_for_notebooks(root: tessarr.Group) -> None:
 
 
 def test_notebooks_show_the_members_of_a_group(root: tessarr.Group) -> None:
-    """Not what is below them, which may be much: that is what `tree` is for."""
+    """Deeper nodes, which may be many, appear only in `tree`."""
     html = root._repr_html_()
     assert "foo" in html
     assert "bar" not in html

@@ -1,4 +1,4 @@
-"""Hierarchies made at once, and drawn."""
+"""Creation of whole hierarchies, and their tree views."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_in_a_group(store: Any, zarr_format: Any) -> None:
 
 
 def test_nodes_like_others(store: Any, zarr_format: Any) -> None:
-    """A node, its metadata and its documents say the same."""
+    """A node, its metadata and its documents have equal content."""
     source = tessarr.create_group(None, zarr_format=zarr_format, attributes={"k": 1})
     x = source.create_array("x", data=[1, 2, 3], chunks=2, attributes={"u": "m"})
     documents: dict[str, Any] = {}

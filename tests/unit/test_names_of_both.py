@@ -228,7 +228,7 @@ def test_a_view_is_not_the_array() -> None:
     assert view != a
     assert a != view
     assert view == a.view(dtype="i1") != a.view(dtype="?")
-    assert hash(view) == hash(a)  # as may be
+    assert hash(view) == hash(a)  # equal hashes are allowed
 
 
 # Groups and attributes
@@ -260,7 +260,7 @@ def test_not_json_error_is_type_error_and_value_error(zarr_format: Any) -> None:
     assert not a.attrs
 
 
-# What is not stored
+# Missing chunks
 
 
 @pytest.mark.parametrize(("zarr_format", "shards"), [(2, None), (3, None), (3, 4)])
@@ -284,7 +284,7 @@ def test_missing_chunk_with_refuse_raises(zarr_format: Any, shards: Any, tmp_pat
         assert a[2:4].tolist() == [0, 0]
         with pytest.raises(NotFoundError, match=r"subchunk \(1\)"):
             strict[2:4]
-        strict[2] = 7  # what is missing is written to all the same
+        strict[2] = 7  # a write to a missing chunk succeeds
         assert strict[2:4].tolist() == [7, 0]
     for other in (
         pickle.loads(pickle.dumps(strict)),

@@ -131,7 +131,7 @@ def test_attributes_of_another_node_are_accepted(store: Any, kind: str, zarr_for
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_consolidate_non_finite_attributes_causes_no_warning(zarr_format: Any) -> None:
-    """Copies are made, kept in step and compared."""
+    """Tessarr creates, updates and compares consolidated metadata."""
     store = MemoryStore()
     root = tessarr.create_group(store, zarr_format=zarr_format)
     for kind in ("array", "group"):
@@ -231,7 +231,7 @@ def test_non_finite_attributes_are_read_by_zarr_python_and_xarray(
     )
     theirs = xr.Dataset({"t": ("i", [1.0, 2.0], {"x": math.nan})}, attrs={"y": math.inf})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of zarr-python, about what is not ratified
+        warnings.simplefilter("ignore")  # zarr-python's warning about unratified features
         theirs.to_zarr(tmp_path / "theirs", zarr_format=zarr_format)
     read = tessarr.open_consolidated(tmp_path / "theirs")
     assert math.isinf(read.attrs["y"])

@@ -1,4 +1,4 @@
-"""Arrays by direct construction, and arrays that follow what others do."""
+"""Arrays by direct construction, and arrays that follow other writers' changes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_refresh_shows_concurrent_changes(zarr_format: Any) -> None:
 
 
 def test_metadata_that_is_not_cached_follows_the_store(zarr_format: Any) -> None:
-    """Whatever is asked of the array, and however it is read or written, it is of now."""
+    """Every property, read and write of the array uses the current metadata."""
     a = make(zarr_format)
     b = tessarr.Array(a.store, "x/a", cache_metadata=False)
     for rows in range(5, 30):

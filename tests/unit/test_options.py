@@ -1,4 +1,4 @@
-"""Options: each does what its documentation says."""
+"""Options: each has its documented effect."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_block_overrides_process_options() -> None:
 
 
 def test_configure_within_a_block() -> None:
-    """What is configured within a block holds in it, and the block's own changes stay there."""
+    """`configure` applies inside a block and after it; the block's own options end with it."""
     before = current().copy_bytes
     try:
         with options(zarr_format=2), options(durable=True):
@@ -178,7 +178,7 @@ def test_threads_none_means_default() -> None:
 
 @pytest.fixture
 def quota() -> Iterator[Path]:
-    """A control group whose quota is one processor; the file that takes processes into it."""
+    """A control group with a quota of one processor; yield the file that adds processes to it."""
     new = Path("/sys/fs/cgroup/cgroup.controllers").exists()
     root = Path("/sys/fs/cgroup") if new else Path("/sys/fs/cgroup/cpu")
     group = root / f"tessarr-test-{os.getpid()}"

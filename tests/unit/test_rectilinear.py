@@ -1,4 +1,4 @@
-"""Arrays whose chunks differ in length: what they say of themselves, resizing, appending."""
+"""Arrays whose chunks differ in length: properties, resizing, appending."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_only_touched_chunks_are_stored() -> None:
 
 
 def test_chunks_past_the_edge_are_stored_whole() -> None:
-    """A chunk that reaches over the edge has its full length; one behind it no key."""
+    """A chunk across the edge has its full length; a chunk beyond the edge has no key."""
     a = created(shape=(25, 10), compressors=None, serializer="bytes")
     assert a.chunks == ((10, 15), 4)
     a[:] = numbers(a.shape)
@@ -194,7 +194,7 @@ def test_pickle_and_attributes_keep_the_grid() -> None:
 
 
 class Shapes(codecs.ArrayArrayCodec):
-    """Reverses the first axis, and notes which shapes it is given."""
+    """A codec that reverses the first axis, and records the shapes of its input."""
 
     name = "tests.shapes"
 
@@ -219,7 +219,7 @@ def test_rectilinear_python_codec_receives_chunk_shape() -> None:
 
 
 def test_chunks_of_many_shapes() -> None:
-    """More shapes than are kept at a time."""
+    """The number of shapes exceeds the cache."""
     lengths = list(range(1, 41))
     a = tessarr.create_array(
         None, shape=(820, 820), dtype="u1", chunks=[lengths, lengths], compressors=None
@@ -253,7 +253,7 @@ def test_empty_axis_grows_into_listed_chunks() -> None:
 
 
 def test_shards_in_shards_grow_by_whole_subchunks() -> None:
-    """What divides a shard is its own subchunks, not those of a subchunk; axes may be swapped."""
+    """The subchunks of a shard divide it, not those of a subchunk; axes may be swapped."""
     inner = codecs.ShardingIndexed((2, 1), ["bytes"])
     chain = [codecs.Transpose("F"), codecs.ShardingIndexed((2, 4), [inner])]
     a = tessarr.create_array(None, shape=(12, 2), dtype="i4", chunks=[[4, 8], 2], codecs=chain)

@@ -14,7 +14,7 @@ from tessarr.stores import MemoryStore
 
 
 class Counted:
-    """A store in Python that notes what it is asked."""
+    """A store in Python that records its requests."""
 
     def __init__(self) -> None:
         self.inner = MemoryStore()
@@ -119,8 +119,8 @@ def test_creating_in_a_group(counted: Counted) -> None:
     assert [request for request in result if not request.startswith("get")] == [
         "replace new/zarr.json"
     ]
-    # Whether there is a node (4), or a deletion of one that has not ended, whether the group keeps
-    # copies, the new one; the wrapper of stores in Python looks once more before it replaces.
+    # Read the node (4), its deletion record and the consolidated metadata, and write the new node.
+    # The wrapper of stores in Python reads once more before a replacement.
     assert len(result) <= 8
 
 
@@ -130,8 +130,8 @@ def test_attribute_edit_is_one_get_and_one_replace(counted: Counted) -> None:
     assert [request for request in result if not request.startswith("get")] == [
         "replace a/zarr.json"
     ]
-    # Whether the group above keeps copies, the old document, the new one; the wrapper
-    # of stores in Python looks once more before it replaces.
+    # Read the consolidated metadata above and the old document, and write the new document. The
+    # wrapper of stores in Python reads once more before a replacement.
     assert len(result) <= 4
 
 

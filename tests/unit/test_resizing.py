@@ -61,7 +61,7 @@ def test_shrunk_and_grown_again_shows_fill(array: tessarr.Array, shape: Any) -> 
 def test_resize_of_untrimmed_edges_shows_them_only_without_trim(
     array: tessarr.Array, trim: bool
 ) -> None:
-    """What shrinking with ``trim=False`` leaves comes back if growing leaves it, too."""
+    """Elements that shrinking with ``trim=False`` leaves return if growing also leaves them."""
     array[:] = 1
     array.resize(1, 1, trim=False)
     array.resize(2, 3, trim=trim)
@@ -110,7 +110,7 @@ def test_resize_larger_over_stored_elements_shows_fill(kind: str, shape: tuple[i
 
 
 def test_resize_larger_of_clean_edges_writes_only_the_document() -> None:
-    """Growing reads chunks at the edge, but stores none that holds nothing beyond the edge."""
+    """Growing reads chunks at the edge, but rewrites no chunk that is clean beyond the edge."""
     store = CountingStore(MemoryStore())
     a = tessarr.create_array(store, data=np.ones((5, 5)), chunks=(2, 2), fill_value=0)
     before = store.counts()["written_bytes"]
@@ -141,7 +141,7 @@ def test_resize_larger_by_many_chunks_lists_stored_keys() -> None:
 
 
 def test_resize_larger_after_concurrent_growth_keeps_its_data() -> None:
-    """An array that does not know the stored shape deletes nothing that is part of it."""
+    """An array with an outdated shape deletes no part of the stored array."""
     a = tessarr.create_array(None, data=np.ones(4), chunks=2)
     old = tessarr.open_array(a.store)
     a.append(np.ones(5))
@@ -251,7 +251,7 @@ def test_threads_append_without_losing_anything() -> None:
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("shards", [None, (6, 6)])
 def test_append_of_lazy_array_reads_parts(axis: int, shards: Any) -> None:
-    """Parts are as small as asked for, and all of them show at once."""
+    """Parts have the requested size, and all of them become visible at once."""
     old = np.arange(7 * 5).reshape(7, 5)
     more = np.arange(100, 100 + 23 * 5).reshape(23, 5) if axis == 0 else old[:, [0] * 23] + 100
     array = tessarr.create_array(data=old, chunks=3, shards=shards)
@@ -299,7 +299,7 @@ def test_a_part_that_cannot_be_read_undoes_the_append() -> None:
 
 
 class _Shared:
-    """A store of which other processes may change values: each is replaced if it is as expected."""
+    """A store that other processes also change: each replacement compares the old value."""
 
     def __init__(self) -> None:
         self.items: dict[str, bytes] = {}
@@ -341,7 +341,7 @@ def _shared_array(chunks: int) -> tuple[tessarr.Array, tessarr.Array]:
 def test_resize_larger_that_another_process_overtakes_starts_again(
     when: str, chunks: int, other: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that the other process appended stay, and what it cut off never shows."""
+    """Rows that the other process appended stay, and rows that it cut off never appear."""
     first, second = _shared_array(chunks)
     clear = resize._clear_exposed
     calls: list[tuple[int, ...]] = []
@@ -354,7 +354,7 @@ def test_resize_larger_that_another_process_overtakes_starts_again(
         elif other == "grow":
             second.resize(5)
             second[4] = 3
-        else:  # as if it were killed before it removed what is outside
+        else:  # like a process that ends before it removes chunks outside
             second.resize(1, trim=False, delete_outside_chunks=False)
 
     def overtaken(array: Any, old: Any, new: Any, **how: Any) -> None:
@@ -384,7 +384,7 @@ def test_resize_larger_that_another_process_overtakes_starts_again(
 def test_append_that_another_process_overtakes_keeps_its_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rows that were appended since the shape was read are not beyond the edge."""
+    """Rows that another process appended after the read of the shape are not beyond the edge."""
     first, second = _shared_array(8)
     clear = resize._clear_exposed
 

@@ -1,4 +1,4 @@
-"""Values in messages: short and printable, whatever they are."""
+"""Values in messages: short and printable, whatever their type."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tessarr._safe_repr import safe_repr, truncate
     ],
 )
 def test_safe_repr_short_values_equal_repr(value: object) -> None:
-    """What fits is what Python shows."""
+    """Short values have Python's representation."""
     assert safe_repr(value) == repr(value)
 
 
@@ -55,25 +55,25 @@ def test_safe_repr_of_cyclic_lists_is_truncated() -> None:
 
 
 def test_safe_repr_of_huge_integer_counts_bits() -> None:
-    """Python writes no integer of so many digits."""
+    """Python refuses to print integers with so many digits."""
     assert safe_repr(10**5000) == "an integer of 16610 bits"
     assert safe_repr([-(10**5000)]) == "[an integer of 16610 bits]"
     assert safe_repr(2**256 - 1) == str(2**256 - 1)
 
 
 def test_safe_repr_of_long_values_is_truncated() -> None:
-    """What a message shows has a bound, and no more is looked at."""
+    """The text has a length limit, and the function inspects no more of the value."""
     for value in ("x" * 10**6, b"x" * 10**6, [0] * 10**6, np.zeros(1000), {"x" * 10**6: 1}):
         assert len(safe_repr(value)) == 201
 
 
 def test_lone_surrogates_are_escaped() -> None:
-    """A message can be printed."""
+    """The message is printable."""
     assert safe_repr("a\ud800") == r"'a\ud800'"
 
 
 def test_safe_repr_of_failing_repr_names_type() -> None:
-    """What an object's own method raises is not what was to be told."""
+    """The error of an object's own method does not replace the message."""
 
     class Rude:
         def __repr__(self) -> str:
@@ -83,7 +83,7 @@ def test_safe_repr_of_failing_repr_names_type() -> None:
 
 
 def test_truncate_stops_reading_pieces() -> None:
-    """Pieces are joined until there are enough letters."""
+    """The function joins pieces until it has enough letters."""
     pieces = iter(["x"] * 1000)
     assert truncate(pieces) == "x" * 200 + "…"
     assert len(list(pieces)) == 799

@@ -51,7 +51,7 @@ def test_an_array_is_initialised_as_documented() -> None:
 
 
 def test_format_3_has_a_fill_value() -> None:
-    """What 2.1.2 left open by default is zero there."""
+    """zarr-python 2.1.2 leaves the value open by default; format 3 has zero."""
     store: dict[str, bytes] = {}
     chunks: dict[str, bytes] = {}
     storage.init_array(store, (4,), chunks=2, dtype="f4", chunk_store=chunks)
@@ -80,7 +80,7 @@ def test_contains_functions_match_nodes(zarr_format: Any, tmp_path: Path) -> Non
 
 
 def test_folders_of_a_plain_dict() -> None:
-    """What stores can do, for what is none itself."""
+    """The functions for stores also accept a plain dict."""
     store = {"a/b/c": b"123", "a/d": b"4", "e": b"56"}
     assert storage.listdir(store) == ["a", "e"]
     assert storage.listdir(store, "/a/") == ["b", "d"]
@@ -94,7 +94,7 @@ def test_folders_of_a_plain_dict() -> None:
 
 
 def test_paths_are_normalised() -> None:
-    """As format 2 has it; what leads elsewhere is refused."""
+    """The rules are those of format 2; paths outside the store raise an error."""
     given: list[Any] = [None, "", "/", "foo", "/foo/bar//", "foo\\bar", b"foo"]
     result = [storage.normalize_storage_path(path) for path in given]
     assert result == ["", "", "", "foo", "foo/bar", "foo/bar", "foo"]

@@ -1,4 +1,4 @@
-"""Messages say what was meant: misspelt names, and codecs in the wrong argument."""
+"""Suggestions in messages: misspelt names, and codecs in the wrong argument."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ MISSPELT: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("settings", "name"), MISSPELT)
 def test_misspelt_name_is_suggested(settings: dict[str, Any], name: str) -> None:
-    """The name that is most alike ends the message."""
+    """The most similar name ends the message."""
     with pytest.raises((UnsupportedError, ArgumentError), match=rf"did you mean '{name}'\?"):
         create(**settings)
 
 
 def test_name_unlike_all_others_suggests_nothing() -> None:
-    """There is nothing to mean."""
+    """No name is similar enough."""
     with pytest.raises(UnsupportedError, match=r"codec 'qwxyz' is not supported$"):
         create(compressors="qwxyz")
 
@@ -50,7 +50,7 @@ def test_name_unlike_all_others_suggests_nothing() -> None:
     [("chunk", "chunks"), ("dims", "dimension_names"), ("fill", "fill_value"), ("codec", "codecs")],
 )
 def test_misspelt_keyword_is_suggested(keyword: str, name: str) -> None:
-    """Also what other libraries call a setting."""
+    """Other libraries' names of a setting are suggested, too."""
     with pytest.raises(TypeError, match=rf"did you mean '{name}'\?"):
         create(**{keyword: None})
 
@@ -86,13 +86,13 @@ TURNED = {"name": "transpose", "configuration": {"order": [0]}}
 def test_codec_in_the_wrong_argument_names_the_right_one(
     argument: str, codec: Any, other: str
 ) -> None:
-    """What the codec does decides; its parameters need not be complete."""
+    """The role of the codec decides; its parameters may be incomplete."""
     with pytest.raises(ArgumentError, match=rf"{argument}: codec .*: give it as {other}="):
         create(**{argument: codec})
 
 
 def test_codec_of_elements_as_compressor_of_format_2_is_refused() -> None:
-    """The data type says it, or it is a filter."""
+    """The codec has a data type, or it is a filter."""
     with pytest.raises(ArgumentError, match="give it as filters="):
         create(compressors="vlen-utf8", dtype=str, zarr_format=2)
     with pytest.raises(ArgumentError, match="codec 'bytes' is no compressor of format 2"):

@@ -1,4 +1,4 @@
-"""Synchronizers: whose locks are held while what is written, and among whom."""
+"""Synchronizers: the locks during each write, and the processes that share them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tessarr.stores import MemoryStore
 
 
 class Recording:
-    """Gives locks that do nothing but tell that they are held."""
+    """A synchronizer whose locks only record their use."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
@@ -145,7 +145,7 @@ def write_in_process(folder: str, locks: str, number: int) -> None:
 
 
 class Files:
-    """A mapping in a folder, as slow and as careless as somebody else's."""
+    """A mapping in a folder, slow and without atomic writes, like a user's."""
 
     def __init__(self, folder: str) -> None:
         from pathlib import Path
@@ -238,7 +238,7 @@ def test_locks_end_with_an_error(tmp_path: Any) -> None:
 
 
 def test_pickle(tmp_path: Any) -> None:
-    """In one process a synchronizer stays itself, so that its locks still exclude."""
+    """In one process, the copy is the same synchronizer, so that its locks still exclude."""
     threads = ThreadSynchronizer()
     assert pickle.loads(pickle.dumps(threads)) is threads
     data = pickle.dumps(threads)
@@ -321,7 +321,7 @@ def test_a_child_process_waits_for_no_thread_of_its_parent(tmp_path: Any) -> Non
 
 @pytest.mark.parametrize("wrong", [5, "folder", object()])
 def test_invalid_synchronizer_raises(tmp_path: Any, wrong: Any) -> None:
-    """It is refused before anything is stored."""
+    """The error occurs before any write."""
     with pytest.raises(TypeError, match="is not a synchronizer"):
         tessarr.zeros(3, store=tmp_path / "a", synchronizer=wrong)
     assert not (tmp_path / "a").exists()

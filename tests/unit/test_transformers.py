@@ -22,7 +22,7 @@ from tessarr.store.wrappers.instrumented import CountingStore
 @register_transformer
 @dataclass(frozen=True)
 class Spread(StorageTransformer):
-    """Keeps chunks under prefixes that are made of their keys."""
+    """A transformer that stores chunks under prefixes derived from their keys."""
 
     name = "tests.spread"
     digits: int = 2
@@ -99,7 +99,7 @@ class Packed:
 @register_transformer
 @dataclass(frozen=True)
 class OneValue(StorageTransformer):
-    """Keeps all chunks in one value."""
+    """A transformer that stores all chunks in one value."""
 
     name = "tests.one_value"
 
@@ -196,7 +196,7 @@ def test_transformer_damage_names_the_key() -> None:
 
 
 def test_partial_read_of_renamed_value_works() -> None:
-    """Two transformers that change keys alone leave a shard readable in parts."""
+    """With two transformers that only change keys, reads of shard parts still work."""
     store = CountingStore(MemoryStore())
     a = tessarr.create_array(
         store, shape=1 << 16, dtype="u1", chunks=1 << 8, shards=1 << 16, compressors=None,

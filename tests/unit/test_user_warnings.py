@@ -1,4 +1,4 @@
-"""Warnings point to the line of the user, whichever way leads to them."""
+"""Warnings point to the user's line, through any function."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def broken() -> Any:
     """A store with documents that break their specification, but have one sensible reading."""
     store = tessarr.stores.MemoryStore()
     group = tessarr.create_group(store, zarr_format=2)
-    # What was parsed before does not warn again.
+    # The memo of parsed documents would suppress the warning.
     group.create_array("x", shape=next(SHAPES), dtype="i4", fill_value=1)
     document = store.get("x/.zarray")
     assert document is not None
@@ -102,7 +102,7 @@ def test_warning_is_reported_at_the_line_of_the_caller(call: Callable[[], None])
 
 
 def test_warning_is_shown_once_for_each_line() -> None:
-    """Python's own registry of what was shown is that of the module of the user."""
+    """Python's registry of shown warnings is the one of the user's module."""
     with warnings.catch_warnings(record=True) as result:
         warnings.simplefilter("default")
         for _ in range(3):
@@ -136,7 +136,7 @@ def test_warnings_use_warn_user() -> None:
 
 
 def test_warning_in_a_terminal_is_shown() -> None:
-    """The loader of its module has no source, and raises an error when it is asked for one."""
+    """The loader of the module has no source, and raises an error on a request for it."""
     names: dict[str, object] = {"__name__": "__main__", "__loader__": BuiltinImporter}
     code = compile("tessarr.create_group(None, attributes={'x': nan})", "<stdin>", "exec")
     with pytest.warns(TessarrWarning, match="'x'") as caught:

@@ -64,7 +64,7 @@ EXPECTED[2:4, 2:] = 7
 @pytest.mark.covers("V1-STORE-01", "V1-CHUNK-01", "V1-CHUNK-02", "V1-META-03")
 @pytest.mark.parametrize("mode", ["r", "r+", "a"])
 def test_v1_array_is_read_only(mode: Any) -> None:
-    """Whole chunks also at the edges, absent ones are fill, other members mean nothing."""
+    """Edge chunks are whole, absent chunks have the fill value, other members have no effect."""
     store = written(more=1, attrs=b'{"a": [1, null]}')
     a = tessarr.open_array(store, mode)
     assert (a.zarr_format, a.shape, a.chunks, a.dtype) == (1, (5, 3), (2, 2), np.dtype("<i2"))
@@ -155,7 +155,7 @@ def test_compressors(
     ],
 )
 def test_v1_invalid_metadata_raises(changes: dict[str, Any], location: str) -> None:
-    """With the place in the document of format 1."""
+    """The error has the location in the document of format 1."""
     with pytest.raises(MetadataError) as caught:
         tessarr.open_array(_broken(changes), "r")
     assert caught.value.key == "meta"
@@ -200,7 +200,7 @@ def test_unknown_compressor() -> None:
     "document", [b"", b"text", b"[1]", b'{"zarr_format": 2}', b'{"zarr_format": "1"}', b'{"a": 1}']
 )
 def test_v1_foreign_file_named_meta_is_ignored(document: bytes) -> None:
-    """They are no arrays, and nothing keeps a new one from being made beside them."""
+    """These files are no arrays, and users can create a new array beside them."""
     store = MemoryStore({"meta": document})
     with pytest.raises(NotFoundError):
         tessarr.open(store, "r")
@@ -246,7 +246,7 @@ def test_v1_order_f_by_specification_and_by_zarr_python_1() -> None:
     np.testing.assert_array_equal(migrated[...], EXPECTED)
     assert migrated.order == "C"
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # nothing to doubt with Blosc
+        warnings.simplefilter("error")  # Blosc leaves no ambiguity
         blosc = {
             "compression": "blosc",
             "compression_opts": {"cname": "lz4", "clevel": 1, "shuffle": 0},

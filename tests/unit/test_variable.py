@@ -1,4 +1,4 @@
-"""Arrays of text, bytes and objects: what users do with them, and what is refused."""
+"""Arrays of text, bytes and objects: typical uses, and refused values."""
 
 from __future__ import annotations
 
@@ -183,14 +183,14 @@ def test_elements_that_are_sequences():
         ("<f4", [1.5]),
         ("<f4", []),
     ]
-    ragged[0][:] = 9  # elements are arrays of their own
+    ragged[0][:] = 9  # elements are arrays themselves
     assert ragged[0].tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="2 axes"):
         ragged[0] = np.zeros((2, 2))
 
 
 class Trap:
-    """Says so if it is unpickled."""
+    """An object that reports its own unpickling."""
 
     opened = 0
 
@@ -351,7 +351,7 @@ def test_codecs_of_users_take_text(shards):
 
 @pytest.mark.parametrize("codec", [codecs.JSON(), codecs.MsgPack()])
 def test_object_that_a_document_cannot_hold_is_refused(codec) -> None:
-    """The error is one of Tessarr and a TypeError; nothing is stored."""
+    """The error is one of Tessarr and a TypeError, and no value is stored."""
     a = tessarr.create_array(None, shape=2, dtype=object, object_codec=codec, zarr_format=2)
     a[...] = [1, 2]
     for value in ({1, 2}, object(), 2**70 if isinstance(codec, codecs.MsgPack) else {(1, 2): 3}):

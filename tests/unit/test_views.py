@@ -1,4 +1,4 @@
-"""Views: stored chunks that are taken for something else; and elements that are cast."""
+"""Views: stored chunks with another data type or filters, and casts of elements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tessarr.errors import ArgumentError, ReadOnlyError, UnsupportedError
 
 
 def test_view_without_filters_reads_stored_bytes() -> None:
-    """The example of zarr-python 2: categories by their numbers, which can be written."""
+    """The example of zarr-python 2: writable numbers of categories."""
     labels = [b"female", b"male"]
     data = np.random.default_rng(42).choice(labels, size=10000)
     filters = [codecs.Categorize(labels=labels, dtype=data.dtype, astype="u1")]
@@ -90,7 +90,7 @@ def test_view_fill_value_replaces_that_of_the_array(zarr_format: Any) -> None:
     assert a.view(dtype="u1")[95] == 255  # the same byte
     assert a.view(dtype=bool)[95]
     assert a.view(dtype="i2", chunks=5, shape=50).fill_value == -1  # the same number
-    v[95] = 42  # the view does not store what is its fill value
+    v[95] = 42  # the view does not store its fill value
     assert a.nchunks_initialized == 1
     v[95:97] = [1, 2]
     assert a[90:100].tolist() == [42] * 5 + [1, 2] + [42] * 3
@@ -176,7 +176,7 @@ def test_elements_are_cast_as_they_are_read(zarr_format: Any, shards: Any, dtype
 def test_chunks_of_another_length_are_no_view(
     zarr_format: Any, settings: Any, changes: Any
 ) -> None:
-    """What would be written through it could not be read from the array any more."""
+    """The array could not read the values that the view writes."""
     created = {"dtype": "u1", "chunks": 10, "zarr_format": zarr_format, **settings}
     a = tessarr.create_array(data=np.arange(100) % 2, **created)
     with pytest.raises(ArgumentError, match="the stored chunks have"):
@@ -191,7 +191,7 @@ def test_parts_of_shards_of_another_length_are_no_view() -> None:
 
 
 def test_a_view_without_codecs_of_any_length_is_not_refused() -> None:
-    """How long their results are cannot be told: the view's own filters say it."""
+    """Tessarr cannot know their output length: the view's own filters define it."""
     filters = [codecs.Delta("u1"), codecs.Zlib(1)]
     a = tessarr.create_array(
         data=np.arange(20, dtype="u1"),

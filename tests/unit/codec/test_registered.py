@@ -143,7 +143,7 @@ def test_packbits_of_both_formats_differ():
 
 @given(hnp.arrays("u2", 20), st.integers(1, 17))
 def test_bitround_of_integers(array, keepbits):
-    """The highest set bits are kept; the nearest number of so many bits, ties to even."""
+    """The codec keeps the highest set bits: the nearest number with as many bits, ties to even."""
     for value, found in zip(array.tolist(), BitRound(keepbits).encode(array).tolist(), strict=True):
         dropped = max(value.bit_length() - keepbits, 0)
         unit = 1 << dropped

@@ -68,7 +68,7 @@ def test_masked_elements_become_the_fill_value(way: Callable[..., None], dtype: 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_masked_elements_without_a_fill_value_are_refused(way: Callable[..., None]) -> None:
-    """A null fill value of format 2 leaves nothing to store; values without masks are stored."""
+    """With a null fill value of format 2, masked values raise an error; other values do not."""
     a = created(zarr_format=2, fill_value=None)
     a[...] = 7
     with pytest.raises(ArgumentError, match="no fill value"):

@@ -130,7 +130,7 @@ def test_casts(value: Any, dtype: str) -> None:
 
 
 def test_same_type_is_not_copied() -> None:
-    """A value of the same type is passed on as it is, with strides of 0 where it is wide."""
+    """A value of the same type passes through without a copy, with strides of 0 if broadcast."""
     value = np.arange(4.0)
     fitted = broadcast_value(value, select(slice(3), (5, 4)), value.dtype)
     assert np.shares_memory(fitted, value)

@@ -98,7 +98,7 @@ def test_handles_of_one_context_have_them_together(tmp_path: Path, decodings: De
 
 @pytest.mark.parametrize("sharded", [False, True])
 def test_written_chunk_is_decoded_again(tmp_path: Path, sharded: bool) -> None:
-    """By this handle, by another one of the context, or by anybody, once that is looked for."""
+    """The writer may be this handle, another handle of the context, or another process."""
     array, _ = _opened(tmp_path, 10**7, sharded=sharded, recheck_cached_data=True)
     array.read().result()
     array[3, 5] = -1

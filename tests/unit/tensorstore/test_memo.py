@@ -75,7 +75,7 @@ def test_what_is_nested_deeply_has_no_key() -> None:
     for _ in range(100_000):
         nested = [nested]
     assert make_cache_key(nested) is None
-    while nested:  # with separate items
+    while nested:  # an explicit loop, because deallocation recurses
         nested = nested[0]
 
 

@@ -203,7 +203,7 @@ def test_uninitialised_domain_raises() -> None:
 
 
 def test_a_domain_stays_what_it_is() -> None:
-    """It is hashed, and others refer to it: to call its constructor again does nothing."""
+    """A domain is hashable, and other objects use it: a second constructor call has no effect."""
     domain = ts.IndexDomain(shape=[3])
     domain.__init__(shape=[4])  # type: ignore[misc]
     assert domain.shape == (3,)

@@ -240,7 +240,7 @@ def test_view_layout_is_lazy() -> None:
 
 
 def test_view_layout_is_computed_once() -> None:
-    """A handle keeps it for its chunk layouts and schemas, whoever changes one of these."""
+    """A handle keeps it for its chunk layouts and schemas, which users can change independently."""
     part = STORE[5:50:3, 20:]
     _, native = calls(lambda: (part.chunk_layout.grid_origin, part.schema.chunk_layout.rank))
     assert native["View.propagate_grids"] == 0, native

@@ -1,4 +1,4 @@
-"""``a[key] = other`` with arrays that are not in memory: chunk by chunk, and as NumPy would."""
+"""``a[key] = other`` with arrays outside of memory: chunk by chunk, with NumPy's result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VALUES = np.random.default_rng(5).integers(0, 1000, SHAPE).astype("i4")
 
 
 class Sliced:
-    """An array of a third party: a shape, a data type, slices; notes what it is asked for."""
+    """A third party's array with a shape, a data type and slices; it records its keys."""
 
     def __init__(self, values):
         self.values = values
@@ -50,7 +50,7 @@ class Sliced:
 
 @pytest.fixture(autouse=True)
 def small_memory():
-    """Several regions, so that there is something to get wrong."""
+    """Divide copies into several regions, to expose errors between them."""
     with tessarr.options(copy_bytes=1 << 18):
         yield
 
@@ -201,7 +201,7 @@ def test_assign_with_write_empty_chunks_encodes_again():
 
 
 def test_assign_detects_shared_storage_by_store(tmp_path):
-    """By what they are, not by what the user gave."""
+    """The check compares stores, and not the user's arguments."""
     items = {}
     tessarr.create_array(items, data=VALUES, chunks=(64, 100))
     array = tessarr.open_array(items, "r+")
@@ -216,7 +216,7 @@ def test_assign_detects_shared_storage_by_store(tmp_path):
 @pytest.mark.parametrize("limit", [1 << 18, 1 << 30])
 @pytest.mark.parametrize("key", [(slice(None, None, -1),), (..., slice(None, None, -1)), ...])
 def test_an_array_may_be_assigned_to_itself(key, limit):
-    """As in NumPy all is read before anything is written; also by way of a file."""
+    """As in NumPy, all reads precede the writes; copies may also use a file."""
     array = tessarr.create_array(None, data=VALUES, chunks=(64, 100))
     expected = VALUES.copy()
     expected[key] = VALUES
