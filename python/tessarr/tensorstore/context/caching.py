@@ -59,7 +59,7 @@ class SharedCaches:
     Parameters
     ----------
     json
-        All of its JSON.
+            The full JSON of the resource.
     """
 
     __slots__ = ("_documents", "_known", "_room", "chunks", "document_pool", "pool")
@@ -68,11 +68,12 @@ class SharedCaches:
     """The cache of values of stores; None if its limit is 0."""
 
     document_pool: CachePool | None
-    """What remembers documents: the same, or where that is small, another, so that chunks do not
-    take their room. None: it has no room."""
+    """The cache of metadata documents, or None if it has no room.
+
+    It is `pool`, or a second pool if `pool` is small, so that chunks do not evict documents."""
 
     chunks: SharedChunkCache
-    """The cache of chunks that functions of users return."""
+    """The cache of chunks that users' functions return."""
 
     def __init__(self, json: dict[str, Any]) -> None:
         limit = json["total_bytes_limit"]
@@ -85,9 +86,9 @@ class SharedCaches:
         self._room = 64
 
     def documents(self) -> CachePool:
-        """Return the cache of documents, which saves reading unchanged ones again.
+        """Return the cache of documents, which avoids a second read of unchanged documents.
 
-        Without a limit, it holds a few documents and checks each of them on use.
+        Without a limit, the cache holds a few documents and checks each of them on use.
         """
         if self._documents is None:
             self._documents = CachePool(_DOCUMENTS_BYTES)
@@ -99,7 +100,7 @@ class SharedCaches:
         return None if result is None else result()
 
     def add(self, where: Any, known: Any) -> None:
-        """Add cached metadata, for as long as a handle is open."""
+        """Add cached metadata; the entry lasts as long as a handle is open."""
         if len(self._known) >= self._room:
             self._known = {key: one for key, one in self._known.items() if one() is not None}
             self._room = max(64, 2 * len(self._known))
@@ -118,20 +119,20 @@ def pool_of(resource: Resource | None) -> CachePool | None:
 
 
 def staleness_bound(recheck: Any, opened: float) -> float:
-    """Return the oldest check that makes a cached value fresh, in seconds since 1970.
+    """Return the staleness bound in seconds since 1970: a cached value is fresh if checked later.
 
     Parameters
     ----------
     recheck : bool, "open" or float
-        True: now, whenever it is asked for. False: any time will do. "open": when the store was
-        opened. A number is that time itself.
+            True: check on every access. False: never check. "open": the time when the store was
+            opened. A number is the bound itself.
     opened : float
-        When the store was opened.
+            The time when the store was opened.
 
     Raises
     ------
     ArgumentError
-        If it is something else.
+            If `recheck` is something else.
     """
     if recheck is True or recheck is False:
         return float("inf") if recheck else float("-inf")
@@ -154,13 +155,13 @@ def with_cache(
     Parameters
     ----------
     store
-        The store.
+            The store to wrap.
     memory, data
         The caches of documents and of chunks.
     sinces
-        What `staleness_bound` returned for documents, and for chunks.
+            The staleness bounds of documents and of chunks; see `staleness_bound`.
     now
-        The time.
+            The current time.
     """
     metadata_since, data_since = sinces
     metadata = None
@@ -181,5 +182,5 @@ def with_cache(
     one = data if metadata is None else metadata
     stays = data in {None, one} or (memory is not None and data is memory.pool)
     if one is None or not stays or not _UNLIMITED.issuperset(sinces):
-        return make()  # one pool must not keep another that somebody may let go before
+        return make()  # one pool must not keep another pool alive
     return one.get_or_create((store, data is None, metadata is None, sinces), make)

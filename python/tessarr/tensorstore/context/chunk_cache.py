@@ -19,14 +19,14 @@ CachedChunk: TypeAlias = "tuple[npt.NDArray[Any], bytes, float]"
 
 
 class SharedChunkCache:
-    """Chunks of several handles under one limit; the least recently used go first.
+    """A cache that several handles share; it evicts the least recently used chunks first.
 
     Parameters
     ----------
     limit
-        The most bytes.
+            The maximum number of bytes.
     others
-        Returns how many bytes other caches use.
+            Returns the number of bytes that other caches use.
     """
 
     __slots__ = ("_bytes", "_chunks", "_lock", "limit", "others")
@@ -47,7 +47,7 @@ class SharedChunkCache:
             return result
 
     def put(self, key: Any, kept: CachedChunk) -> None:
-        """Add a chunk, which nothing may modify any more."""
+        """Add a chunk; the caller must not modify the chunk afterwards."""
         if kept[0].nbytes > self.limit:
             return
         room = self.limit - self.others()
@@ -59,7 +59,7 @@ class SharedChunkCache:
                 self._drop(next(iter(self._chunks)))
 
     def drop(self, key: Any) -> None:
-        """Forget a chunk."""
+        """Remove a chunk."""
         with self._lock:
             self._drop(key)
 
@@ -70,12 +70,12 @@ class SharedChunkCache:
 
 
 class ChunkCache:
-    """Chunks of one handle.
+    """The cached chunks of one handle.
 
     Parameters
     ----------
     shelf
-        The cache that several handles share.
+            The shared cache.
     """
 
     __slots__ = ("_shelf",)
@@ -85,23 +85,23 @@ class ChunkCache:
 
     @property
     def limit(self) -> int:
-        """The most bytes of chunks, those of others included."""
+        """The maximum number of bytes of all handles' chunks."""
         return self._shelf.limit
 
     def get(self, key: Any) -> CachedChunk | None:
-        """Return a chunk, its generation, and when it was that."""
+        """Return a chunk, its generation and the time of its last check."""
         return self.find([key])[0]
 
     def find(self, keys: Sequence[Any]) -> list[CachedChunk | None]:
-        """Return what `get` does of each key."""
+        """Return cached chunks with generations and times; None for each cache miss."""
         if not self._shelf.limit:
             return [None] * len(keys)
         return self._shelf.find([*zip(repeat(self), keys, strict=False)])
 
     def put(self, key: Any, chunk: npt.NDArray[Any], generation: bytes, at: float) -> None:
-        """Keep a chunk, which is not changed any more."""
+        """Add a chunk; the caller must not modify the chunk afterwards."""
         self._shelf.put((self, key), (chunk, generation, at))
 
     def drop(self, key: Any) -> None:
-        """Forget a chunk."""
+        """Remove a chunk."""
         self._shelf.drop((self, key))

@@ -22,7 +22,7 @@ _creation_lock: Final = RLock()
 
 
 class Resource:
-    """A resource of a context: a place in a cache, a store in memory, a setting.
+    """A resource of a context: a cache, a memory store, a limit or a setting.
 
     Examples
     --------
@@ -46,8 +46,8 @@ class Resource:
     def _of(cls, kind: Kind, json: Any, key: str) -> Resource:
         new = object.__new__(cls)
         new._kind = kind
-        new._json = _DEFAULTS[kind.name] if json is None else json  # which is canonical
-        new._key = key  # "": it stands where it is used
+        new._json = _DEFAULTS[kind.name] if json is None else json  # canonical JSON
+        new._key = key  # "": the resource has no name
         new._value = None
         return new
 
@@ -57,7 +57,7 @@ class Resource:
         Parameters
         ----------
         include_defaults
-            Whether to name members that are as they are by default.
+                Whether to include members that have their default values.
 
         Examples
         --------
@@ -68,7 +68,7 @@ class Resource:
         return self._kind.full(self._json) if include_defaults else copy_json(self._json)
 
     def _get_or_build(self, make: Callable[[Any], Any]) -> Any:
-        """Return what the resource stands for; `make` makes it of its full JSON, once."""
+        """Return the object behind the resource; the first call creates it as `make(json)`."""
         if self._value is None:
             with _creation_lock:
                 if self._value is None:
@@ -90,7 +90,7 @@ _DEFAULTS: Final = {name: kind.canonical(None) for name, kind in KINDS.items()}
 
 
 class ContextSpec:
-    """What a context is to hold, as its JSON says.
+    """A specification of the resources of a context.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class ContextSpec:
     _items: dict[str, Any]
 
     _refers: bool
-    """Whether a resource is said by the name of another."""
+    """Whether the JSON of a resource is the name of another resource."""
 
     def __init__(self, json: Any) -> None:
         check_integers(json)
@@ -120,7 +120,7 @@ class ContextSpec:
             kind = kind_of(key) if isinstance(key, str) else None
             if kind is None:
                 raise expected_error("object with names", json)
-            # Null is what the parent has of the kind, or the default, and stays null.
+            # Null means the parent's resource of the kind, or the default; to_json keeps null.
             self._items[key] = None if value is None else check_reference(kind, value)
         self._refers = any(isinstance(value, str) for value in self._items.values())
 
@@ -130,7 +130,7 @@ class ContextSpec:
         Parameters
         ----------
         include_defaults
-            Whether to name members that are as they are by default.
+                Whether to include members that have their default values.
 
         Examples
         --------
@@ -155,7 +155,7 @@ class ContextSpec:
 
 
 def check_reference(kind: Kind, value: Any) -> Any:
-    """Return a resource's JSON or the name of one, checked."""
+    """Validate and return the JSON or the name of a resource."""
     if isinstance(value, str):
         if value.partition("#")[0] == kind.name:
             return value
@@ -167,24 +167,25 @@ def check_reference(kind: Kind, value: Any) -> Any:
 
 
 class Context:
-    """Holds the resources that stores share: caches, stores in memory, limits.
+    """The resources that stores share: caches, memory stores and limits.
 
     Parameters
     ----------
     json : Context.Spec or JSON, optional
         The resources, by ``kind`` or ``kind#id``.
     parent : Context, optional
-        Where to look for what is not here.
+            The context that resolves resources that `json` does not define.
     spec : Context.Spec, optional
-        Another name of `json`.
+            An alias of `json`.
 
     Notes
     -----
-    Two contexts share nothing, if one is not the parent of the other. A pickle holds the
-    JSON: what comes of it has resources of its own, which what is pickled together shares.
+    Two contexts share resources only if one is the parent of the other. A pickle holds the
+    JSON of a context. An unpickled context has new resources, which all objects in the same
+    pickle share.
 
-    Limits hold for all stores together that have the resource. Where the limit is ``"shared"``,
-    32 requests are under way to S3, to GCS and to web servers each, and the engine decides on
+    A limit holds for all stores that use the resource. With the limit ``"shared"``, S3, GCS
+    and web servers each receive at most 32 concurrent requests. The engine limits work on
     files and chunks (``tessarr.options(threads=…)``).
 
     Examples
@@ -198,7 +199,7 @@ class Context:
     __slots__ = ("__weakref__", "_alone", "_found", "_parent", "_refers", "_spec")
 
     _alone: bool
-    """Whether one open array has it for itself: nothing in it is shared."""
+    """Whether a single open array uses the context, so that it shares no resources."""
 
     Resource: TypeAlias = Resource
     Spec: TypeAlias = ContextSpec
@@ -215,7 +216,7 @@ class Context:
         self._parent: Context | None = None
         self._spec: ContextSpec | None = None
         self._refers = False
-        """Whether a resource is said by the name of another, which may be none."""
+        """Whether a resource refers to another one by name, which may be undefined."""
         if json is ... and spec is ...:
             if parent is not ...:
                 raise TypeError("a context that has a parent needs a spec")
@@ -230,14 +231,14 @@ class Context:
         if given is None and json is None:
             raise expected_error("object", None)
         if given is None:
-            return  # as if nothing was given, whatever the parent is
+            return  # equal to no arguments, even with a parent
         self._parent = None if parent is ... else parent
         self._spec = given if isinstance(given, ContextSpec) else ContextSpec(given)
         above = self._parent is not None and self._parent._refers
         self._refers = self._spec._refers or above
 
     def _has_settings(self, kinds: Iterable[str]) -> bool:
-        """Whether anything is said of resources of some kinds."""
+        """Return whether this context or a parent defines resources of some kinds."""
         context: Context | None = self
         while context is not None:
             if context._spec is not None and not context._spec._items.keys().isdisjoint(kinds):
@@ -247,7 +248,7 @@ class Context:
 
     @property
     def parent(self) -> Context | None:
-        """Where to look for what is not here.
+        """The context that resolves resources that this context does not define.
 
         Examples
         --------
@@ -261,7 +262,7 @@ class Context:
 
     @property
     def spec(self) -> ContextSpec | None:
-        """What it was made of; None for a default one.
+        """The spec of the context; None for a default context.
 
         Examples
         --------
@@ -272,12 +273,12 @@ class Context:
         return self._spec
 
     def __getitem__(self, key: str) -> Resource:
-        """Return the resource of a name, ``kind`` or ``kind#id``.
+        """Return a resource by its name, ``kind`` or ``kind#id``.
 
         Raises
         ------
         ArgumentError
-            If there is no such kind, or no resource of that name with a ``#id``.
+                If the kind does not exist, or no resource has the name ``kind#id``.
 
         Examples
         --------
@@ -297,9 +298,9 @@ class Context:
             if context._parent is None:
                 if "#" in key:
                     raise ArgumentError(f"Resource not defined: {as_json(key)}")
-                return context._keep(key, None)  # by default, for all below
+                return context._keep(key, None)  # the default, for all child contexts
             context = context._parent
-        # The parent may have the same name, for something else.
+        # The parent may use the same name for another resource.
         if (context, key) in way:
             names = truncate(" -> ".join(as_json(name) for _, name in (*way, (context, key))))
             raise ArgumentError(f"Context resource reference cycle: {names}")
@@ -319,7 +320,7 @@ class Context:
         return result
 
     def _bound(self, kind: Kind, value: Any, key: str = "") -> Resource:
-        """Return the resource that a reference or the JSON of one, whose name is `key`, means."""
+        """Return the resource of a reference, or a new one from JSON with the name `key`."""
         if isinstance(value, str):
             return self._resolve(value, ())
         return Resource._of(kind, value, key)
@@ -328,9 +329,9 @@ class Context:
         return f"Context({self._spec!r})" if self._spec is not None else "Context()"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._alone:  # views of one array, in one pickle, have one again
+        if self._alone:  # views in one pickle still share one context
             return Context, (), (True, {})
-        result = self._found.copy()  # what was had from it stays the same within a pickle
+        result = self._found.copy()  # one pickle preserves shared resources
         given = () if self._spec is None else (self._spec, self._parent)
         new, arguments, *derived = reduce_object(self, Context, *given)
         state = (False, result, *derived) if result or derived else None
@@ -344,14 +345,14 @@ class Context:
 
     @classmethod
     def _of(cls, json: Any, found: dict[str, Resource]) -> Context:
-        """Return a context that has resources already, by the names in its JSON."""
+        """Return a context with existing resources, by their names in `json`."""
         new = cls(json)
         new._found = found
         return new
 
 
 def new_context() -> Context:
-    """Return a context that one open array has for itself."""
+    """Return a new default context for a single open array."""
     new = Context()
     new._alone = True
     return new

@@ -1,4 +1,4 @@
-"""References of specs to resources, and the names of resources in JSON."""
+"""References from specs to resources, and the names of resources in JSON."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _new: Final = object.__new__
 
 
 class Naming:
-    """Gives resources the names under which one JSON document refers to them.
+    """Assigns names to resources, so that one JSON document can refer to them.
 
     Parameters
     ----------
     bound : bool
-        Whether to mark them as being meant themselves: ``["cache_pool"]``.
+            Whether to mark resources as bound, as in ``["cache_pool"]``.
     brief : bool
-        Whether to leave out all, if one context has them: what is pickled has that beside it. Then
-        functions and arrays, which JSON cannot tell, also stand in it as they are.
+            Whether to omit all resources if one context holds them. A pickle stores that context
+            separately. The JSON then also contains functions and arrays as Python objects.
     """
 
     def __init__(self, *, bound: bool = False, brief: bool = False) -> None:
@@ -44,24 +44,24 @@ class Naming:
 
     @property
     def omits_resources(self) -> bool:
-        """Whether nothing is said of resources."""
+        """Whether the JSON omits all resources."""
         return self.brief and self._within is not None
 
     @property
     def _within(self) -> Context | None:
-        """The context that has all, if it is one and nobody asked for others."""
+        """The only context that the references use, or None."""
         contexts = {id(one.context): one.context for one in self._seen}
         return next(iter(contexts.values())) if len(contexts) == 1 else None
 
     def shared_context(
         self, *, own: Callable[[dict[str, Resource]], Any] | None = None
     ) -> Context | None:
-        """Return a context that has what is told by name or left out; None if a part is not bound.
+        """Return a context with all resources; None if a reference is not bound.
 
         Parameters
         ----------
         own
-            Makes resources that the context is to have in place of those that there are.
+                Maps the resources to those that the new context holds, such as copies.
         """
         if own is None and self.omits_resources:
             return self._within
@@ -71,7 +71,7 @@ class Naming:
         return Context._of(self.context(), result if own is None else own(result))
 
     def collect_resources(self, references: References) -> None:
-        """Take resources that are used: all are seen before the first is named."""
+        """Add the resources of a spec; call this for all specs before the first name is used."""
         self._named = None
         self._seen.append(references)
 
@@ -117,7 +117,7 @@ class Naming:
     def reference_json(
         self, resource: Resource, *, include_defaults: bool = False, in_context: bool = False
     ) -> Any:
-        """Return what stands where a resource is used."""
+        """Return the JSON of a reference to a resource."""
         by_name = in_context or not resource._kind.plain
         name = self._names().get(id(resource)) if by_name else None
         value = resource.to_json(include_defaults) if name is None else name
@@ -125,19 +125,19 @@ class Naming:
 
 
 class References:
-    """The resources that a spec uses, by the members of its JSON that name them.
+    """The resources of a spec, by the JSON members that refer to them.
 
     Parameters
     ----------
     kinds : mapping
-        From the name of the member to the name of the kind.
+            Maps the names of members to the names of resource kinds.
     values : mapping
-        From the name of the member to a resource, or to its reference or JSON. What is
-        absent is the resource whose name is the kind.
+            Maps the names of members to resources, references or JSON. For an absent member, the
+            resource has the name of the kind.
     optional : set of str
-        Members that mean nothing where they are absent.
+            Members that refer to no resource if they are absent.
     in_context : bool
-        Whether all stand in the context, and members say only the names that are not the kinds.
+            Whether the context holds all resources, and members hold only names other than the kind.
     """
 
     __slots__ = ("_context_resources", "_values", "context", "in_context", "kinds", "optional")
@@ -154,13 +154,13 @@ class References:
         self.optional = optional
         self.in_context = in_context
         self._values = dict(values)
-        self._context_resources: dict[str, Any] | None = None  # what it has of the context
+        self._context_resources: dict[str, Any] | None = None  # memo of `values`
         self.context: Context | None = None
-        """Where all are; None if something was said of one, or if they are not bound."""
+        """The context of all resources; None if a member has a value, or before binding."""
 
     @property
     def values(self) -> dict[str, Any]:
-        """The resources by the names of members, or their references or JSON."""
+        """The resources, references or JSON, by the names of members."""
         if self.context is None:
             return self._values
         if self._context_resources is None:
@@ -169,18 +169,18 @@ class References:
 
     @property
     def plain(self) -> bool:
-        """Whether nothing is said, neither here nor by the context: all is as by default."""
+        """Whether all resources have their defaults, here and in the context."""
         return self.context is not None and not self.context._has_settings(self.kinds.values())
 
     def has_settings(self, member: str) -> bool:
-        """Return whether a member may not be as by default."""
+        """Return whether a member may differ from its default."""
         if self.context is None or member in self._values:
             return True
         return self.context._has_settings((self.kinds[member],))
 
     @property
     def bound(self) -> bool:
-        """Whether all are resources, and none a reference to one or its JSON."""
+        """Whether all values are resources, rather than references or JSON."""
         needed = self.kinds.keys() - self.optional
         return self.context is not None or (
             needed <= self._values.keys()
@@ -189,11 +189,11 @@ class References:
 
     @property
     def alone(self) -> bool:
-        """Whether all are as by default, and nobody shares them."""
+        """Whether all resources have their defaults and a single array uses them."""
         return self.context is not None and self.context._alone
 
     def has(self, member: str) -> bool:
-        """Return whether anything was said of a member."""
+        """Return whether a member has a value."""
         return member in self._values
 
     @classmethod
@@ -205,12 +205,12 @@ class References:
         *,
         in_context: bool = False,
     ) -> References:
-        """Take the members that name resources out of `json`.
+        """Remove the members that refer to resources from `json`, and return them.
 
         Raises
         ------
         ArgumentError
-            If they are malformed.
+                If a member is malformed.
         """
         values: dict[str, Any] = {}
         for member, kind in kinds.items():
@@ -234,21 +234,21 @@ class References:
             if value._kind is not kind:
                 raise expected_error(f'"{kind.name}" resource', value.to_json())
             return value
-        if isinstance(value, list) and len(value) == 1:  # one that was bound once
+        if isinstance(value, list) and len(value) == 1:  # the form of bound references
             value = value[0]
         if value is None:
             raise expected_error("non-null value", None)
         return check_reference(kind, value)
 
     def bind(self, context: Context, others: References | None = None) -> References:
-        """Return all with the resources of a context; those that are bound stay.
+        """Return the references, bound to a context; bound resources do not change.
 
         Parameters
         ----------
         context
-            The context.
+                The context that provides resources.
         others
-            What else says which ones are meant, by the same members.
+                References that override values of the same members.
         """
         if self.context is not None:
             return self
@@ -274,11 +274,11 @@ class References:
         return values
 
     def strip(self) -> References:
-        """Return those of the context that it is opened with, and the same optional ones."""
+        """Return unbound references; optional members remain."""
         return self._with({name: self.kinds[name] for name in self.optional & self._values.keys()})
 
     def distinct(self) -> References:
-        """Return them, bound, without optional ones that a member with the name of the kind has."""
+        """Return bound references without optional members that repeat a resource of their kind."""
         if not any(self._is_twice(member) for member in self.optional):
             return self
         return self._with({k: v for k, v in self._values.items() if not self._is_twice(k)})
@@ -290,7 +290,7 @@ class References:
         return kind in self.kinds and self._values[member] is self.values.get(kind)
 
     def unbind(self, naming: Naming) -> References:
-        """Return all as JSON that refers to the context of `naming`."""
+        """Return the references as JSON that refers to the context of `naming`."""
         values: dict[str, Any] = {}
         for member, value in self.values.items():
             if isinstance(value, Resource):
@@ -302,12 +302,12 @@ class References:
         return self._with(values)
 
     def collect_resources(self, naming: Naming) -> None:
-        """Tell which resources are used, of those that are bound."""
+        """Add the bound resources to `naming`."""
         if self.kinds:
             naming.collect_resources(self)
 
     def resource(self, member: str) -> Resource:
-        """Return the resource of a member; it has to be bound."""
+        """Return the resource of a member; the references must be bound."""
         if self.context is not None:
             name = self.kinds[member]
             return self.context._found.get(name) or self.context._resolve(name, ())
@@ -317,7 +317,7 @@ class References:
         return result
 
     def json(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
-        """Return the members of the JSON."""
+        """Return the JSON members of the references."""
         members: dict[str, Any] = {}
         if naming.omits_resources:
             return members
@@ -328,7 +328,7 @@ class References:
                 name = naming.reference_json(
                     value, include_defaults=include_defaults, in_context=self.in_context
                 )
-                kept = naming.brief and member in self.optional  # absent it would mean nothing
+                kept = naming.brief and member in self.optional  # an absent member refers to no resource
                 if all_names or kept or name != kind:
                     members[member] = name
             elif value is not None and (all_names or value != kind):
@@ -339,7 +339,7 @@ class References:
         return members
 
     def has_same_resources(self, other: References) -> bool:
-        """Return whether both mean the same: bound ones the same resources."""
+        """Return whether both hold the same resources, references or JSON."""
         return self.values.keys() == other.values.keys() and all(
             value is other.values[member]
             if isinstance(value, Resource)

@@ -1,4 +1,4 @@
-"""The kinds of resources: their JSON and their defaults."""
+"""The kinds of resources, with their JSON and defaults."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Kind:
     Parameters
     ----------
     name : str
-        Of the resource that is meant where none is named.
+            The name of the kind, and of its default resource.
     read : callable
-        From JSON to JSON, checked.
+            Validates JSON and returns it.
     defaults : JSON
-        All members with their defaults, or the one value.
+            All members with their defaults, or the single default value.
     hidden : mapping
-        Members that are left out where they have this value.
+            Members to omit from JSON if they have this value.
     plain : bool
-        It is what its JSON says, and nothing that could be shared.
+            Whether the resource is only its JSON, without an object to share.
     """
 
     name: str
@@ -55,12 +55,12 @@ class Kind:
     plain: bool = False
 
     def canonical(self, value: Any) -> Any:
-        """Return the JSON of a resource without defaults; None stands for the default.
+        """Return the JSON of a resource without defaults; None means the default resource.
 
         Raises
         ------
         ArgumentError
-            If it says something else than resources of this kind can.
+                If `value` is not valid for this kind.
         """
         result = self.defaults if value is None else self.read(value)
         if not isinstance(result, dict):
@@ -166,16 +166,16 @@ def _kinds() -> tuple[Kind, ...]:
 
 
 KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _kinds()}
-"""Every kind, by its name."""
+"""All kinds by name."""
 
 
 def kind_of(key: str) -> Kind:
-    """Return the kind of ``kind`` or ``kind#id``.
+    """Return the kind of a resource name, ``kind`` or ``kind#id``.
 
     Raises
     ------
     ArgumentError
-        If there is none of that name.
+            If the kind does not exist.
     """
     kind = KINDS.get(key.partition("#")[0])
     if kind is None:

@@ -16,7 +16,7 @@ _PIECE: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|ms|s|m|h)")
 
 
 def format_duration(value: Any) -> str:
-    """Read a length of time as ``1h30m`` or ``1.5s``, and give its shortest text."""
+    """Return the shortest text of a duration such as ``1h30m`` or ``1.5s``."""
     given = text(value)
     body = given.lstrip("+-")
     sign = "-" if given.startswith("-") else ""
@@ -32,7 +32,7 @@ def format_duration(value: Any) -> str:
 
 
 def parse_seconds(time: str) -> float:
-    """Return how many seconds a length of time has that `format_duration` gave.
+    """Return the seconds of a duration that `format_duration` returned.
 
     Examples
     --------

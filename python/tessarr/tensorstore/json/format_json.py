@@ -1,4 +1,4 @@
-"""JSON as TensorStore shows it: in Python's words, on one line if that is short enough.
+"""The representation of JSON in TensorStore's style: Python literals, on one line if short.
 
 Examples
 --------
@@ -18,7 +18,7 @@ _WIDTH: Final = 80
 
 
 class _Text(NamedTuple):
-    """The text of a value, and its length on one line."""
+    """The text of a value and its length on one line."""
 
     length: int
     plain: str

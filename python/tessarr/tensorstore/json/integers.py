@@ -12,12 +12,12 @@ __all__ = ["check_integers"]
 
 
 def check_integers(json: Any) -> None:
-    """Refuse JSON with an integer of more than 64 bits, at any depth.
+    """Raise an error if JSON contains an integer of more than 64 bits at any depth.
 
     Raises
     ------
     TooLargeError
-        If it has one.
+            If an integer has more than 64 bits.
     """
     integer = find_large_int(json)
     if integer is not None:
@@ -27,8 +27,8 @@ def check_integers(json: Any) -> None:
 
 
 def _find_path(json: Any, value: Any) -> str:
-    """Return the JSON path of a value, such as ``/shape/0``; empty if it is all of the JSON."""
-    left: list[tuple[Any, Any]] = [(json, None)]  # values, each with its name and those above it
+    """Return the JSON path of a value, such as ``/shape/0``; empty for the whole JSON."""
+    left: list[tuple[Any, Any]] = [(json, None)]  # values with their linked path of names
     while left:
         current, names = left.pop()
         if current is value:

@@ -1,6 +1,6 @@
 """Signatures with the keywords of a `TypedDict`, for ``help``.
 
-Type checkers know these by ``**keywords: Unpack[...]``; who asks a function does not.
+Type checkers know these names from ``**keywords: Unpack[...]``; `inspect` needs a signature.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def with_signature(keywords: type[Any]) -> Callable[[_F], _F]:
-    """Return what gives a function a signature with names in place of its ``**keywords``.
+    """Return a decorator that replaces ``**keywords`` in a signature by the names of keywords.
 
-    The function itself stays as it is: calling it takes as long as before.
+    The decorator returns the same function, so that calls take no longer.
 
     Parameters
     ----------
     keywords
-        The `TypedDict` of the names.
+            A `TypedDict` with the names and types of the keywords.
 
     Examples
     --------

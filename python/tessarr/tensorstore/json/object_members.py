@@ -25,12 +25,12 @@ __all__ = [
 
 
 def expected_error(what: str, received: Any) -> ArgumentError:
-    """Return the error of JSON that is something else, or of what is no JSON at all."""
+    """Return the error for an unexpected value, whether it is JSON or not."""
     return error_class(received)(f"Expected {what}, but received: {as_json(received)}")
 
 
 def as_json(value: Any) -> str:
-    r"""Return a value as messages show JSON: cut where it is long, and safe to print.
+    r"""Return the JSON of a value for messages, truncated and printable.
 
     Examples
     --------
@@ -46,9 +46,9 @@ def as_json(value: Any) -> str:
 
 
 def convert_to_json(value: Any) -> Any:
-    """Return the text, number or list that an object can be taken for; None if it is neither.
+    """Return the text, number or list that an object converts to, or None.
 
-    Bytes are not: they would become text in one place, and a list of numbers in another.
+    Bytes do not convert, because they could become either text or a list of numbers.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def convert_to_json(value: Any) -> Any:
     """
     kind = type(value)
     if isinstance(value, str):
-        return str.__str__(value)  # of a class that derives from it
+        return str.__str__(value)  # a plain string, also of a subclass
     if hasattr(kind, "__index__"):
         return index(value)
     if hasattr(kind, "__float__"):
@@ -71,23 +71,23 @@ def convert_to_json(value: Any) -> Any:
 
 
 def member_error(member: str, error: ArgumentError) -> ArgumentError:
-    """Return an error that tells in which member it is."""
+    """Return an error that names the JSON member."""
     return type(error)(f"Error parsing object member {as_json(member)}: {error}")
 
 
 def error_class(value: Any) -> type[ArgumentError]:
-    """Return what is raised for a value: `NotJSONError`, which is a TypeError, if it is no JSON."""
+    """Return the error class for a value: `NotJSONError`, a TypeError, if it is not JSON."""
     plain = value is None or isinstance(value, (bool, int, float, str, list, tuple, dict))
     return ArgumentError if plain else NotJSONError
 
 
 def read_members(value: Any, known: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
-    """Return the members of a JSON object, each as its function reads it.
+    """Return the members of a JSON object, each converted by its reader in `known`.
 
     Raises
     ------
     ArgumentError
-        If it is no object, or has other members.
+            If `value` is not an object or has unknown members.
     """
     if not isinstance(value, dict):
         raise expected_error("object", value)
@@ -105,7 +105,7 @@ def read_members(value: Any, known: Mapping[str, Callable[[Any], Any]]) -> dict[
 
 
 def integer(low: int, what: str, high: int = 2**64 - 1) -> Callable[[Any], int]:
-    """Return what reads an integer from `low` to `high`."""
+    """Return a reader of integers from `low` to `high`."""
 
     def read(value: Any) -> int:
         whole = type(value) is int or (type(value) is float and value.is_integer())
@@ -117,14 +117,14 @@ def integer(low: int, what: str, high: int = 2**64 - 1) -> Callable[[Any], int]:
 
 
 def boolean(value: Any) -> bool:
-    """Read true or false."""
+    """Validate and return a boolean."""
     if type(value) is not bool:
         raise expected_error("boolean", value)
     return value
 
 
 def text(value: Any) -> str:
-    """Read a string, of characters that UTF-8 has."""
+    """Validate and return a string that UTF-8 can encode."""
     if not isinstance(value, str):
         raise expected_error("string", value)
     try:
@@ -135,14 +135,14 @@ def text(value: Any) -> str:
 
 
 def number(value: Any) -> float:
-    """Read a number, as a float."""
+    """Return a number as a float."""
     if type(value) not in (int, float):
         raise expected_error("64-bit floating-point number", value)
     return float(value)
 
 
 def one_of(*names: str) -> Callable[[Any], str]:
-    """Return what reads one of several strings."""
+    """Return a reader that accepts one of several strings."""
 
     def read(value: Any) -> str:
         if not isinstance(value, str) or value not in names:

@@ -1,4 +1,4 @@
-"""Readers for JSON that states constraints; errors are an `ArgumentError` with a JSON path."""
+"""Readers for JSON of constraints; errors are an `ArgumentError` with a JSON path."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _SCALARS: Final = frozenset({bool, int, float, str})
 
 
 def to_plain_json(value: Any) -> Any:
-    """Return the JSON that an object of ours, or of NumPy, is; what is JSON is that itself."""
+    """Convert a Tessarr or NumPy object to JSON; return other values unchanged."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     to_json = getattr(value, "to_json", None)
@@ -58,7 +58,7 @@ def to_plain_json(value: Any) -> Any:
 
 
 def read_object(value: Any, what: str) -> dict[str, Any]:
-    """Return the members of an object."""
+    """Return the members of a JSON object."""
     value = to_plain_json(value)
     if not isinstance(value, Mapping):
         raise error_class(value)(f"{what}: {safe_repr(value)} is not an object")
@@ -68,19 +68,19 @@ def read_object(value: Any, what: str) -> dict[str, Any]:
 
 
 def check_known(keywords: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Refuse keywords that are not known.
+    """Raise an error for unknown keywords.
 
     Raises
     ------
     TypeError
-        If there is one.
+            If a keyword is unknown.
     """
     if not keywords.keys() <= known.keys():
         raise TypeError(f"unknown keywords {join_names(keywords.keys() - known.keys())}")
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Return names as a message shows them."""
+    """Return names as a list for messages."""
     return truncate(", ".join(map(safe_repr, sorted(names))))
 
 
@@ -90,24 +90,24 @@ def drop_absent(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]
     Raises
     ------
     TypeError
-        If one is not known.
+            If a keyword is unknown.
     """
     check_known(keywords, known.__annotations__)
     return {name: value for name, value in keywords.items() if value is not None}
 
 
 def json_conflict(keywords: Mapping[str, Any]) -> TypeError:
-    """Return the error of keywords beside JSON."""
+    """Return the error for keywords in addition to JSON."""
     return TypeError(f"JSON says all: give no {', '.join(keywords)} beside it")
 
 
 def check_class(value: T | None, kind: type[T], name: str) -> T | None:
-    """Return an argument that is of a class, or None.
+    """Return `value` if it is None or an instance of `kind`.
 
     Raises
     ------
     TypeError
-        If it is of another one.
+            If `value` has another class.
     """
     if value is not None and not isinstance(value, kind):
         raise TypeError(f"{name}: {safe_repr(value)} is no {kind.__name__}")
@@ -115,23 +115,23 @@ def check_class(value: T | None, kind: type[T], name: str) -> T | None:
 
 
 def refuse_unknown(members: Mapping[str, Any], what: str = "") -> None:
-    """Refuse members that nobody took."""
+    """Raise an error if members remain after parsing."""
     if members:
         raise ArgumentError(f"{what}{': ' if what else ''}unknown members {join_names(members)}")
 
 
 def take_member(members: dict[str, Any], name: str, read: Callable[[Any, str], T]) -> T | None:
-    """Take a member out and return what it states, or None where it is absent."""
+    """Remove a member and return its converted value; None if it is absent."""
     return read(members.pop(name), name) if name in members else None
 
 
 def as_integer(value: Any) -> int:
-    """Return the integer that a number is.
+    """Convert a number to an integer.
 
     Raises
     ------
     TypeError
-        If it is none.
+            If the number is not an integer.
     """
     if type(value) is int:
         return value
@@ -143,14 +143,14 @@ def as_integer(value: Any) -> int:
 
 
 def as_float(value: Any, what: str) -> float:
-    """Return the number that a value is.
+    """Convert a number to a float.
 
     Raises
     ------
     TypeError
-        If it is none.
+            If `value` is not a number.
     TooLargeError
-        If it is beyond all floats.
+            If `value` exceeds the range of floats.
     """
     if isinstance(value, (str, bytes)):
         raise TypeError(f"{what}: {safe_repr(value)} is not a number")
@@ -161,7 +161,7 @@ def as_float(value: Any, what: str) -> float:
 
 
 def integer(low: int, high: int = _MOST) -> Callable[[Any, str], int]:
-    """Return what reads an integer from `low` to `high`."""
+    """Return a reader of integers from `low` to `high`."""
 
     def read(value: Any, what: str) -> int:
         try:
@@ -178,7 +178,7 @@ def integer(low: int, high: int = _MOST) -> Callable[[Any, str], int]:
 
 
 def choice(*allowed: Any) -> Callable[[Any, str], Any]:
-    """Return what reads one of some values; 3.0 is 3."""
+    """Return a reader that accepts some values; a float such as 3.0 matches the integer 3."""
 
     def read(value: Any, what: str) -> Any:
         for one in allowed:
@@ -193,7 +193,7 @@ def choice(*allowed: Any) -> Callable[[Any, str], Any]:
 
 
 def _with_member_name(read: Callable[[Any], T]) -> Callable[[Any, str], T]:
-    """Return what reads a member whose name it is given as well, for errors."""
+    """Return a reader that adds the name of the member to errors."""
 
     def named(value: Any, what: str) -> T:
         try:
@@ -209,7 +209,7 @@ text: Final = _with_member_name(read_text)
 
 
 def read_items(value: Any, what: str) -> list[Any]:
-    """Return the items of a list."""
+    """Return the items of a list or another iterable."""
     if isinstance(value, (list, tuple)):
         return list(value)
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
@@ -218,7 +218,7 @@ def read_items(value: Any, what: str) -> list[Any]:
 
 
 def lengths(low: int) -> Callable[[Any, str], tuple[int, ...]]:
-    """Return what reads a list of integers of at least `low`."""
+    """Return a reader of lists of integers that are at least `low`."""
 
     def read(value: Any, what: str) -> tuple[int, ...]:
         one, result = integer(low), read_items(value, what)
@@ -232,20 +232,20 @@ def lengths(low: int) -> Callable[[Any, str], tuple[int, ...]]:
 
 
 def raise_problems(problems: Problems) -> None:
-    """Raise what was found to be wrong, if anything was."""
+    """Raise an error if `problems` is not empty."""
     if problems.found:
         raise ArgumentError(problems.join_messages("; "))
 
 
 def check_equal(what: str, wanted: Any, found: Any) -> None:
-    """Refuse what is there if it is not what is wanted; None wants nothing."""
+    """Raise an error if `found` differs from `wanted`; None matches every value."""
     if wanted is not None and wanted != found:
         wanted, found = (list(v) if isinstance(v, tuple) else v for v in (wanted, found))
         raise ArgumentError(f"{what}: {safe_repr(wanted)} is expected, there is {safe_repr(found)}")
 
 
 def without_fractions(json: Any) -> Any:
-    """Return a copy of JSON in which floats without a fraction are integers."""
+    """Return a copy of JSON in which integers replace floats without a fraction."""
     if isinstance(json, dict):
         return {name: without_fractions(value) for name, value in json.items()}
     if isinstance(json, list):
@@ -254,14 +254,14 @@ def without_fractions(json: Any) -> Any:
 
 
 def copy_json(json: Any) -> Any:
-    """Return a copy of JSON that shares no container with it."""
+    """Return a deep copy of JSON."""
     if isinstance(json, dict):
         return {name: copy_json(value) for name, value in json.items()}
     return [*map(copy_json, json)] if isinstance(json, list) else json
 
 
 def normalize_json(value: Any, what: str, depth: int = 0) -> Any:
-    """Return a value of JSON as such: a copy, with lists for tuples."""
+    """Return a copy of a value as plain JSON, with lists instead of tuples."""
     if depth > MAX_DEPTH:
         raise ArgumentError(f"{what}: more than {MAX_DEPTH} levels")
     if value is None or type(value) in _SCALARS:

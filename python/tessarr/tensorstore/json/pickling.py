@@ -1,7 +1,7 @@
-"""Pickles and copies of objects, also of derived classes.
+"""Pickling and copying of objects, including objects of user-defined subclasses.
 
-What is of one of our own classes is pickled as a call of it, which is short. The constructor of a
-derived class may be given anything else: an object of it is made without, and begun as one of ours.
+An object of a Tessarr class pickles as a short call of its class. The constructor of a subclass
+may have other parameters. Pickle therefore creates its objects without a call of the constructor.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ T = TypeVar("T")
 
 
 def reduce_object(value: Any, plain: Any, *given: Any) -> tuple[Any, ...]:
-    """Return how an object is pickled.
+    """Return the pickle state of an object, as ``__reduce__`` does.
 
     Parameters
     ----------
     value
-        The object.
+            The object to pickle.
     plain
-        The class of ours that its class is, or derives from.
+            The Tessarr class of the object, or the base class of its subclass.
     *given
-        What that class makes an equal object of.
+            The arguments with which `plain` creates an equal object.
     """
     if type(value) is plain:
         return plain, given
@@ -33,7 +33,7 @@ def reduce_object(value: Any, plain: Any, *given: Any) -> tuple[Any, ...]:
 
 
 def restore_object(value: Any, plain: Any, state: Any) -> None:
-    """Begin an object of a derived class, of what `reduce_object` told as its state."""
+    """Initialize an unpickled object of a subclass from the state of `reduce_object`."""
     given, attributes = state
     plain.__init__(value, *given)
     if attributes:
@@ -41,10 +41,10 @@ def restore_object(value: Any, plain: Any, state: Any) -> None:
 
 
 def copy_attributes(copy: T, value: T, memo: dict[int, Any] | None = None) -> T:
-    """Return a copy, with what is kept in the object; of that, too, with a memo, it has copies."""
+    """Add the instance attributes of `value` to `copy`; with `memo`, add deep copies."""
     attributes = _attributes(value)
     if memo is not None:
-        memo[id(value)] = copy  # which may be kept in itself
+        memo[id(value)] = copy  # an attribute may refer to the object
     if attributes:
         vars(copy).update(attributes if memo is None else deepcopy(attributes, memo))
     return copy
