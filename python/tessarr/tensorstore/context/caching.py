@@ -59,7 +59,7 @@ class SharedCaches:
     Parameters
     ----------
     json
-            The full JSON of the resource.
+        The full JSON of the resource.
     """
 
     __slots__ = ("_documents", "_known", "_room", "chunks", "document_pool", "pool")
@@ -124,15 +124,15 @@ def staleness_bound(recheck: Any, opened: float) -> float:
     Parameters
     ----------
     recheck : bool, "open" or float
-            True: check on every access. False: never check. "open": the time when the store was
-            opened. A number is the bound itself.
+        True: check on every access. False: never check. "open": the time when the store was
+        opened. A number is the bound itself.
     opened : float
-            The time when the store was opened.
+        The time when the store was opened.
 
     Raises
     ------
     ArgumentError
-            If `recheck` is something else.
+        If `recheck` is something else.
     """
     if recheck is True or recheck is False:
         return float("inf") if recheck else float("-inf")
@@ -155,13 +155,13 @@ def with_cache(
     Parameters
     ----------
     store
-            The store to wrap.
+        The store to wrap.
     memory, data
         The caches of documents and of chunks.
     sinces
-            The staleness bounds of documents and of chunks; see `staleness_bound`.
+        The staleness bounds of documents and of chunks; see `staleness_bound`.
     now
-            The current time.
+        The current time.
     """
     metadata_since, data_since = sinces
     metadata = None

@@ -24,9 +24,9 @@ class SharedChunkCache:
     Parameters
     ----------
     limit
-            The maximum number of bytes.
+        The maximum number of bytes.
     others
-            Returns the number of bytes that other caches use.
+        Returns the number of bytes that other caches use.
     """
 
     __slots__ = ("_bytes", "_chunks", "_lock", "limit", "others")
@@ -75,7 +75,7 @@ class ChunkCache:
     Parameters
     ----------
     shelf
-            The shared cache.
+        The shared cache.
     """
 
     __slots__ = ("_shelf",)

@@ -51,13 +51,13 @@ class Resource:
         new._value = None
         return new
 
-    def to_json(self, include_defaults: bool = False) -> Any:  # noqa: FBT002 (as TensorStore has it)
+    def to_json(self, include_defaults: bool = False) -> Any:  # noqa: FBT002 (TensorStore API)
         """Return the JSON of the resource.
 
         Parameters
         ----------
         include_defaults
-                Whether to include members that have their default values.
+            Whether to include members that have their default values.
 
         Examples
         --------
@@ -124,13 +124,13 @@ class ContextSpec:
             self._items[key] = None if value is None else check_reference(kind, value)
         self._refers = any(isinstance(value, str) for value in self._items.values())
 
-    def to_json(self, include_defaults: bool = False) -> Any:  # noqa: FBT002 (as TensorStore has it)
+    def to_json(self, include_defaults: bool = False) -> Any:  # noqa: FBT002 (TensorStore API)
         """Return the JSON.
 
         Parameters
         ----------
         include_defaults
-                Whether to include members that have their default values.
+            Whether to include members that have their default values.
 
         Examples
         --------
@@ -174,9 +174,9 @@ class Context:
     json : Context.Spec or JSON, optional
         The resources, by ``kind`` or ``kind#id``.
     parent : Context, optional
-            The context that resolves resources that `json` does not define.
+        The context that resolves resources that `json` does not define.
     spec : Context.Spec, optional
-            An alias of `json`.
+        An alias of `json`.
 
     Notes
     -----
@@ -278,7 +278,7 @@ class Context:
         Raises
         ------
         ArgumentError
-                If the kind does not exist, or no resource has the name ``kind#id``.
+            If the kind does not exist, or no resource has the name ``kind#id``.
 
         Examples
         --------

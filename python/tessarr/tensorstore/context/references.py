@@ -28,10 +28,10 @@ class Naming:
     Parameters
     ----------
     bound : bool
-            Whether to mark resources as bound, as in ``["cache_pool"]``.
+        Whether to mark resources as bound, as in ``["cache_pool"]``.
     brief : bool
-            Whether to omit all resources if one context holds them. A pickle stores that context
-            separately. The JSON then also contains functions and arrays as Python objects.
+        Whether to omit all resources if one context holds them. A pickle stores that context
+        separately. The JSON then also contains functions and arrays as Python objects.
     """
 
     def __init__(self, *, bound: bool = False, brief: bool = False) -> None:
@@ -61,7 +61,7 @@ class Naming:
         Parameters
         ----------
         own
-                Maps the resources to those that the new context holds, such as copies.
+            Maps the resources to those that the new context holds, such as copies.
         """
         if own is None and self.omits_resources:
             return self._within
@@ -130,14 +130,14 @@ class References:
     Parameters
     ----------
     kinds : mapping
-            Maps the names of members to the names of resource kinds.
+        Maps the names of members to the names of resource kinds.
     values : mapping
-            Maps the names of members to resources, references or JSON. For an absent member, the
-            resource has the name of the kind.
+        Maps the names of members to resources, references or JSON. For an absent member, the
+        resource has the name of the kind.
     optional : set of str
-            Members that refer to no resource if they are absent.
+        Members that refer to no resource if they are absent.
     in_context : bool
-            Whether the context holds all resources, and members hold only names other than the kind.
+        Whether the context holds all resources; members then hold only non-default names.
     """
 
     __slots__ = ("_context_resources", "_values", "context", "in_context", "kinds", "optional")
@@ -210,7 +210,7 @@ class References:
         Raises
         ------
         ArgumentError
-                If a member is malformed.
+            If a member is malformed.
         """
         values: dict[str, Any] = {}
         for member, kind in kinds.items():
@@ -246,9 +246,9 @@ class References:
         Parameters
         ----------
         context
-                The context that provides resources.
+            The context that provides resources.
         others
-                References that override values of the same members.
+            References that override values of the same members.
         """
         if self.context is not None:
             return self
@@ -328,7 +328,7 @@ class References:
                 name = naming.reference_json(
                     value, include_defaults=include_defaults, in_context=self.in_context
                 )
-                kept = naming.brief and member in self.optional  # an absent member refers to no resource
+                kept = naming.brief and member in self.optional  # absent means no resource
                 if all_names or kept or name != kind:
                     members[member] = name
             elif value is not None and (all_names or value != kind):

@@ -37,15 +37,15 @@ class Kind:
     Parameters
     ----------
     name : str
-            The name of the kind, and of its default resource.
+        The name of the kind, and of its default resource.
     read : callable
-            Validates JSON and returns it.
+        Validates JSON and returns it.
     defaults : JSON
-            All members with their defaults, or the single default value.
+        All members with their defaults, or the single default value.
     hidden : mapping
-            Members to omit from JSON if they have this value.
+        Members to omit from JSON if they have this value.
     plain : bool
-            Whether the resource is only its JSON, without an object to share.
+        Whether the resource is only its JSON, without an object to share.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Kind:
         Raises
         ------
         ArgumentError
-                If `value` is not valid for this kind.
+            If `value` is not valid for this kind.
         """
         result = self.defaults if value is None else self.read(value)
         if not isinstance(result, dict):
@@ -175,7 +175,7 @@ def kind_of(key: str) -> Kind:
     Raises
     ------
     ArgumentError
-            If the kind does not exist.
+        If the kind does not exist.
     """
     kind = KINDS.get(key.partition("#")[0])
     if kind is None:

@@ -17,7 +17,7 @@ def check_integers(json: Any) -> None:
     Raises
     ------
     TooLargeError
-            If an integer has more than 64 bits.
+        If an integer has more than 64 bits.
     """
     integer = find_large_int(json)
     if integer is not None:

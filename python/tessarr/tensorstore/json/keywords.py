@@ -22,7 +22,7 @@ def with_signature(keywords: type[Any]) -> Callable[[_F], _F]:
     Parameters
     ----------
     keywords
-            A `TypedDict` with the names and types of the keywords.
+        A `TypedDict` with the names and types of the keywords.
 
     Examples
     --------

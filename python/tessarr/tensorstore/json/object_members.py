@@ -87,7 +87,7 @@ def read_members(value: Any, known: Mapping[str, Callable[[Any], Any]]) -> dict[
     Raises
     ------
     ArgumentError
-            If `value` is not an object or has unknown members.
+        If `value` is not an object or has unknown members.
     """
     if not isinstance(value, dict):
         raise expected_error("object", value)

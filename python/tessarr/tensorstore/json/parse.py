@@ -73,7 +73,7 @@ def check_known(keywords: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     Raises
     ------
     TypeError
-            If a keyword is unknown.
+        If a keyword is unknown.
     """
     if not keywords.keys() <= known.keys():
         raise TypeError(f"unknown keywords {join_names(keywords.keys() - known.keys())}")
@@ -90,7 +90,7 @@ def drop_absent(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]
     Raises
     ------
     TypeError
-            If a keyword is unknown.
+        If a keyword is unknown.
     """
     check_known(keywords, known.__annotations__)
     return {name: value for name, value in keywords.items() if value is not None}
@@ -107,7 +107,7 @@ def check_class(value: T | None, kind: type[T], name: str) -> T | None:
     Raises
     ------
     TypeError
-            If `value` has another class.
+        If `value` has another class.
     """
     if value is not None and not isinstance(value, kind):
         raise TypeError(f"{name}: {safe_repr(value)} is no {kind.__name__}")
@@ -131,7 +131,7 @@ def as_integer(value: Any) -> int:
     Raises
     ------
     TypeError
-            If the number is not an integer.
+        If the number is not an integer.
     """
     if type(value) is int:
         return value
@@ -148,9 +148,9 @@ def as_float(value: Any, what: str) -> float:
     Raises
     ------
     TypeError
-            If `value` is not a number.
+        If `value` is not a number.
     TooLargeError
-            If `value` exceeds the range of floats.
+        If `value` exceeds the range of floats.
     """
     if isinstance(value, (str, bytes)):
         raise TypeError(f"{what}: {safe_repr(value)} is not a number")

@@ -21,11 +21,11 @@ def reduce_object(value: Any, plain: Any, *given: Any) -> tuple[Any, ...]:
     Parameters
     ----------
     value
-            The object to pickle.
+        The object to pickle.
     plain
-            The Tessarr class of the object, or the base class of its subclass.
+        The Tessarr class of the object, or the base class of its subclass.
     *given
-            The arguments with which `plain` creates an equal object.
+        The arguments with which `plain` creates an equal object.
     """
     if type(value) is plain:
         return plain, given

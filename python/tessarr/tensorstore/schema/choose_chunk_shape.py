@@ -1,7 +1,7 @@
 """The choice of read and write chunk shapes, by TensorStore's rules.
 
-Read chunks are settled first. What is open of a shape is filled by an aspect ratio and a number of
-elements, in the engine (``chunk_shape.rs``), so that write chunks are multiples of read chunks.
+The engine (``chunk_shape.rs``) chooses read chunks first, so that write chunks are multiples of
+read chunks. It derives open lengths from an aspect ratio and a number of elements.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ __all__ = [
 ]
 
 ChunkConstraints: TypeAlias = "tuple[GridConstraints, GridConstraints | None]"
-"""What is asked of chunks that are written, and of those that are read; None: they are the same."""
+"""Constraints on write chunks and on read chunks; None: read chunks equal write chunks."""
 
 
 def check_codec_chunk(layout: LayoutConstraints) -> None:
-    """Refuse a hard constraint on the shape of the parts that a codec encodes together.
+    """Raise an error for a hard constraint on the codec chunk shape.
 
     Raises
     ------
     ArgumentError
-        If there is one.
+        If the layout has such a constraint.
     """
     _, _, codec = layout.grids
     if any(wish is not None and wish.hard for wish in codec.lengths):
@@ -43,25 +43,25 @@ def check_codec_chunk(layout: LayoutConstraints) -> None:
 
 
 def separate_chunks(layout: LayoutConstraints) -> ChunkConstraints:
-    """Return what is asked of chunks of which those that are read may be parts of those written."""
+    """Return the constraints on write chunks and on read chunks, which may be smaller."""
     write, read, _ = layout.grids
     return write, read
 
 
 def unified_chunks(layout: LayoutConstraints, *, read_first: bool = True) -> ChunkConstraints:
-    """Return what is asked of chunks that are read and written alike.
+    """Return the constraints on chunks that are equal for reading and writing.
 
     Parameters
     ----------
     layout
-        What is asked of either.
+        The constraints on write and read chunks.
     read_first
-        Whether soft constraints on read chunks hold where there are others on write chunks.
+        Whether soft constraints on read chunks override soft constraints on write chunks.
 
     Raises
     ------
     ArgumentError
-        If constraints on read and on write chunks contradict each other.
+        If constraints on read chunks and on write chunks contradict each other.
     """
     write, read, _ = layout.grids
     result = read.merged(write, "write_chunk") if read_first else write.merged(read, "read_chunk")
@@ -69,26 +69,26 @@ def unified_chunks(layout: LayoutConstraints, *, read_first: bool = True) -> Chu
 
 
 def choose_chunk_shapes(asked: ChunkConstraints, extent: View, rank: int) -> tuple[Shape, Shape]:
-    """Return the shapes of read and of write chunks.
+    """Return the shapes of read chunks and of write chunks.
 
     Parameters
     ----------
     asked
-        What is asked of them.
+        The constraints on the chunks.
     extent
         The view of the whole array, which may be infinite.
     rank
-        The number of dimensions of chunks, which are the first of the extent.
+        The number of dimensions of chunks: the first dimensions of `extent`.
 
     Raises
     ------
     ArgumentError
-        If a hard write chunk is no multiple of a hard read chunk, or a whole extent is asked
-        for that is infinite.
+        If a hard write chunk is not a multiple of a hard read chunk, or if a chunk must span an
+        infinite extent.
 
     Notes
     -----
-    The number of elements is by default 1024 * 1024, whatever their size.
+    By default, a chunk has 1024 * 1024 elements, whatever their size in bytes.
 
     Examples
     --------

@@ -50,13 +50,13 @@ __all__ = [
 ]
 
 LONGEST: Final = INFINITE - 1
-"""The longest chunk there is."""
+"""The maximum length of a chunk."""
 
 _new: Final = object.__new__
 
 
 def _length(value: Any) -> Constraint | None:
-    """Read a chunk length: 0 leaves it open, -1 asks for the whole extent, which is never hard."""
+    """Read a chunk length: 0 is no constraint; -1 is the whole extent as a soft constraint."""
     number = as_integer(value)
     if not -1 <= number <= LONGEST:
         raise ValueError
@@ -73,16 +73,16 @@ def _ratio(value: Any) -> Constraint | None:
 
 
 class GridConstraints(NamedTuple):
-    """Constraints on one kind of chunk: a value.
+    """Immutable constraints on one kind of chunk.
 
     Parameters
     ----------
     lengths
-        Wishes for the shape.
+        The constraints on the shape.
     ratios
-        Wishes for the aspect ratio.
+        The constraints on the aspect ratio.
     elements
-        The wish for their number.
+        The constraint on the number of elements.
     """
 
     lengths: Row = ()
@@ -91,16 +91,16 @@ class GridConstraints(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """The number of dimensions; -1 while it is open."""
+        """The number of dimensions, or -1 if it is unknown."""
         return len(self.lengths) or len(self.ratios) or -1
 
     def merged(self, other: GridConstraints, what: str = "chunk") -> GridConstraints:
-        """Return both constraints together.
+        """Merge these constraints with others.
 
         Raises
         ------
         ArgumentError
-            If they contradict each other.
+            If the constraints contradict each other.
         """
         if other is NOTHING:
             return self
@@ -116,21 +116,21 @@ class GridConstraints(NamedTuple):
         )
 
     def each(self, lengths: Callable[[Row], Row], ratios: Callable[[Row], Row]) -> GridConstraints:
-        """Return the constraints with changed rows."""
+        """Return new constraints with the results of functions for both rows."""
         return GridConstraints(lengths(self.lengths), ratios(self.ratios), self.elements)
 
     def hard(self) -> GridConstraints:
-        """Return the hard constraints alone."""
+        """Return only the hard constraints."""
         new = self.each(hard_only_row, hard_only_row)
         return GridConstraints(new.lengths, new.ratios, hard_only(self.elements))
 
     def soft(self) -> GridConstraints:
-        """Return all as soft constraints."""
+        """Return all constraints as soft constraints."""
         new = self.each(soften_row, soften_row)
         return GridConstraints(new.lengths, new.ratios, soften(self.elements))
 
     def key(self) -> tuple[Row, Row, Constraint | None]:
-        """Return what is the same of constraints that are."""
+        """Return a key that equal constraints share."""
         return drop_empty_row(self.lengths), drop_empty_row(self.ratios), self.elements
 
     def to_json(self) -> JSONObject:
@@ -144,16 +144,16 @@ class GridConstraints(NamedTuple):
 
 
 NOTHING: Final = GridConstraints()
-"""No constraint at all."""
+"""The empty constraints."""
 
 
 def single(name: str, value: Any, hard: bool) -> GridConstraints:
-    """Return the constraint that one member states.
+    """Return the constraint of one JSON member.
 
     Raises
     ------
     ArgumentError
-        If it is not valid.
+        If the value is not valid.
     """
     if value is None:
         return NOTHING
@@ -165,7 +165,7 @@ def single(name: str, value: Any, hard: bool) -> GridConstraints:
 
 
 class GridMembers(TypedDict, total=False):
-    """What the JSON of a grid states."""
+    """The JSON members of a grid."""
 
     shape: Iterable[int | None] | None
     shape_soft_constraint: Iterable[int | None] | None
@@ -176,7 +176,7 @@ class GridMembers(TypedDict, total=False):
 
 
 class GridKeywords(GridMembers, total=False):
-    """The keywords of a grid, in the order in which they are taken."""
+    """The keywords of a grid, in the order of their evaluation."""
 
     rank: int | None
     grid: Grid | Mapping[str, Any] | None
@@ -189,10 +189,10 @@ class Grid:
     Parameters
     ----------
     json : dict or Grid, optional
-        All as JSON.
+        All constraints as JSON.
     **parts
-        ``rank``, ``shape``, ``aspect_ratio``, ``elements``, each but the rank also with
-        ``_soft_constraint`` after it; ``grid`` and ``grid_soft_constraint``, other constraints.
+        ``rank``, ``shape``, ``aspect_ratio`` and ``elements``; ``grid`` adds the constraints of
+        another grid. The suffix ``_soft_constraint`` makes a constraint other than ``rank`` soft.
 
     Raises
     ------
@@ -209,7 +209,7 @@ class Grid:
     """
 
     __slots__ = ("__weakref__", "_constraints", "_rank")
-    __hash__ = None  # type: ignore[assignment]  # it can be changed
+    __hash__ = None  # type: ignore[assignment]  # a mutable object
 
     _constraints: GridConstraints
     _rank: int
@@ -231,7 +231,7 @@ class Grid:
 
     @classmethod
     def _of(cls, constraints: GridConstraints, rank: int = -1) -> Grid:
-        """Return constraints on chunks of a rank, which may be open."""
+        """Return a grid from constraints and a rank, which may be unknown."""
         new = _new(cls)
         new._constraints = constraints
         new._rank = constraints.rank if rank < 0 else rank
@@ -239,12 +239,12 @@ class Grid:
 
     @with_signature(GridKeywords)
     def update(self, **parts: Unpack[GridKeywords]) -> None:
-        """Add constraints; nothing is changed if one contradicts what is there.
+        """Add constraints; after an error, the grid is unchanged.
 
         Parameters
         ----------
         **parts
-            As for the class.
+            The keywords of the class.
 
         Raises
         ------
@@ -293,7 +293,7 @@ class Grid:
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions; None while it is open.
+        """The number of dimensions, or None if it is unknown.
 
         Examples
         --------
@@ -307,7 +307,7 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int | None, ...] | None:
-        """Hard constraints on the shape.
+        """The hard constraints on the shape.
 
         Examples
         --------
@@ -319,7 +319,7 @@ class Grid:
 
     @property
     def shape_soft_constraint(self) -> tuple[int | None, ...] | None:
-        """Soft constraints on the shape.
+        """The soft constraints on the shape.
 
         Examples
         --------
@@ -331,7 +331,7 @@ class Grid:
 
     @property
     def aspect_ratio(self) -> tuple[float | None, ...] | None:
-        """Hard constraints on how lengths relate to each other.
+        """The hard constraints on the ratios between lengths.
 
         Examples
         --------
@@ -343,7 +343,7 @@ class Grid:
 
     @property
     def aspect_ratio_soft_constraint(self) -> tuple[float | None, ...] | None:
-        """Soft constraints on how lengths relate to each other.
+        """The soft constraints on the ratios between lengths.
 
         Examples
         --------
@@ -379,8 +379,8 @@ class Grid:
         result: int | None = get_value(self._constraints.elements, hard=False)
         return result
 
-    def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002 (as TensorStore has it)
-        """Return the constraints as JSON, which has no defaults.
+    def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002 (TensorStore API)
+        """Return the constraints as JSON; `include_defaults` has no effect.
 
         Examples
         --------

@@ -1,7 +1,7 @@
-"""The keywords of `ChunkLayout`, in the order in which they are taken.
+"""The keywords of `ChunkLayout`, in the order of their evaluation.
 
-Of soft constraints the first one holds. (Annotations are evaluated, so that signatures tell what
-aliases stand for.)
+The first of several soft constraints wins. This module evaluates its annotations, so that
+signatures show full types instead of aliases.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ _Grid: TypeAlias = Grid | Mapping[str, Any] | None
 
 
 class LayoutMembers(TypedDict, total=False):
-    """What the JSON of a chunk layout states."""
+    """The JSON members of a chunk layout."""
 
     rank: int | None
     inner_order: Iterable[int] | None
@@ -31,7 +31,7 @@ class LayoutMembers(TypedDict, total=False):
 
 
 class LayoutKeywords(LayoutMembers, total=False):
-    """What a chunk layout is made of."""
+    """The keywords of a chunk layout."""
 
     chunk_shape: _Shape
     chunk_shape_soft_constraint: _Shape

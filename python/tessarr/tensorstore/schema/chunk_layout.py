@@ -1,7 +1,8 @@
 """Chunk layouts: constraints on chunk shapes, grid origin and order of dimensions.
 
-TensorStore's ``ChunkLayout``. A constraint is *hard* (what is opened has to meet it) or *soft* (a
-wish for what is created); `wish` says how constraints are merged.
+The equivalent of TensorStore's ``ChunkLayout``. A *hard* constraint must hold when an array is
+opened or created. A *soft* constraint applies to a new array unless another constraint prevents
+it. `constraint` defines how constraints merge.
 """
 
 from __future__ import annotations
@@ -51,23 +52,24 @@ _MAX_RANK: Final = 32
 _PREFIXES: Final = ("chunk", *(f"{usage}_chunk" for usage in USAGES))
 _MEMBERS: Final = frozenset(LayoutMembers.__annotations__)
 _KEYWORDS: Final = {name: place for place, name in enumerate(LayoutKeywords.__annotations__)}
-"""Keywords, in the order in which they are taken."""
+"""Keywords in the order of their evaluation."""
 _new: Final = object.__new__
 
 
 class ChunkLayout:
-    """Constraints on chunks: their shapes, grid, and the order of their elements.
+    """Constraints on chunks: their shapes, their grid, and the order of their elements.
 
     Parameters
     ----------
     json : dict or ChunkLayout, optional
-        All as JSON.
+        All constraints as JSON.
     finalize
-        Whether nothing more is asked for, as for `update`.
+        Whether to remove soft constraints; see `update`.
     **parts
-        ``rank``, ``inner_order``, ``grid_origin``; ``chunk``, ``write_chunk``, ``read_chunk`` and
-        ``codec_chunk`` as grids, or with ``_shape``, ``_aspect_ratio`` or ``_elements`` after it;
-        all but ``rank`` and grids also with ``_soft_constraint`` after it.
+        ``rank``, ``inner_order`` and ``grid_origin``; the grids ``chunk``, ``write_chunk``,
+        ``read_chunk`` and ``codec_chunk``. The suffixes ``_shape``, ``_aspect_ratio`` and
+        ``_elements`` select one constraint of a grid. The suffix ``_soft_constraint`` makes a
+        constraint other than ``rank`` or a grid soft.
 
     Raises
     ------
@@ -81,7 +83,7 @@ class ChunkLayout:
     """
 
     __slots__ = ("__weakref__", "_constraints")
-    __hash__ = None  # type: ignore[assignment]  # it can be changed
+    __hash__ = None  # type: ignore[assignment]  # a mutable object
 
     _constraints: LayoutConstraints
 
@@ -106,22 +108,22 @@ class ChunkLayout:
 
     @classmethod
     def _of(cls, constraints: LayoutConstraints) -> Self:
-        """Return what constraints are to users."""
+        """Return a layout for users from constraints."""
         new = _new(cls)
         new._constraints = constraints
         return new
 
     @with_signature(LayoutKeywords)
     def update(self, *, finalize: bool = False, **parts: Unpack[LayoutKeywords]) -> None:
-        """Add constraints; nothing is changed if one contradicts what is there.
+        """Add constraints; after an error, the layout is unchanged.
 
         Parameters
         ----------
         finalize
-            Whether nothing more is asked for: soft constraints are dropped, and write chunks
-            have to be made of whole read chunks.
+            Whether to remove soft constraints. Each write chunk must then consist of whole read
+            chunks.
         **parts
-            As for the class.
+            The keywords of the class.
 
         Raises
         ------
@@ -155,7 +157,7 @@ class ChunkLayout:
 
     @property
     def rank(self) -> int:
-        """The number of dimensions; -1 while it is open.
+        """The number of dimensions, or -1 if it is unknown.
 
         Examples
         --------
@@ -182,7 +184,7 @@ class ChunkLayout:
 
     @property
     def inner_order_soft_constraint(self) -> tuple[int, ...] | None:
-        """The soft constraint on the order of elements.
+        """The soft constraint on the order of the elements of a chunk.
 
         Examples
         --------
@@ -195,7 +197,7 @@ class ChunkLayout:
 
     @property
     def grid_origin(self) -> tuple[int | None, ...] | None:
-        """Hard constraints on where the grid begins.
+        """The hard constraints on the origin of the grid.
 
         Examples
         --------
@@ -207,7 +209,7 @@ class ChunkLayout:
 
     @property
     def grid_origin_soft_constraint(self) -> tuple[int | None, ...] | None:
-        """Soft constraints on where the grid begins.
+        """The soft constraints on the origin of the grid.
 
         Examples
         --------
@@ -219,7 +221,7 @@ class ChunkLayout:
 
     @property
     def write_chunk(self) -> Grid:
-        """Constraints on what is written at once.
+        """The constraints on write chunks, the units of writing.
 
         Examples
         --------
@@ -231,7 +233,7 @@ class ChunkLayout:
 
     @property
     def read_chunk(self) -> Grid:
-        """Constraints on what is read at once.
+        """The constraints on read chunks, the units of reading.
 
         Examples
         --------
@@ -243,7 +245,7 @@ class ChunkLayout:
 
     @property
     def codec_chunk(self) -> Grid:
-        """Constraints on what a codec sees at once.
+        """The constraints on codec chunks, the units of encoding.
 
         Examples
         --------
@@ -259,7 +261,7 @@ class ChunkLayout:
 
     @property
     def write_chunk_template(self) -> IndexDomain:
-        """The domain of the write chunk that the grid begins with.
+        """The domain of the first write chunk of the grid.
 
         Examples
         --------
@@ -271,7 +273,7 @@ class ChunkLayout:
 
     @property
     def read_chunk_template(self) -> IndexDomain:
-        """The domain of the read chunk that the grid begins with.
+        """The domain of the first read chunk of the grid.
 
         Examples
         --------
@@ -334,7 +336,7 @@ def _parsed(json: Any) -> LayoutConstraints:
 
 
 def _with(made: LayoutConstraints, given: dict[str, Any]) -> LayoutConstraints:
-    """Return constraints with those that members state, which are taken out."""
+    """Remove members from `given` and return `made` with their constraints."""
     for what, stated in _parse_members(given):
         if stated.rank > _MAX_RANK:
             raise ArgumentError(f"{what}: the rank {stated.rank} is outside of [0, {_MAX_RANK}]")
@@ -343,7 +345,7 @@ def _with(made: LayoutConstraints, given: dict[str, Any]) -> LayoutConstraints:
 
 
 def _parse_members(given: dict[str, Any]) -> Iterator[tuple[str, LayoutConstraints]]:
-    """Return what each member states, by its name; they are taken out."""
+    """Remove members from `given` and yield their names and constraints."""
     if "rank" in given:
         yield "rank", LayoutConstraints(integer(0, _MAX_RANK)(given.pop("rank"), "rank"))
     for key in ("inner_order", "inner_order" + SOFT):
@@ -384,7 +386,7 @@ def _parse_grid_members(
 
 
 def _grids(prefix: str, grid: GridConstraints) -> Grids:
-    """Return the constraints on each kind of chunk that those with a prefix are."""
+    """Return constraints on each usage of chunks, from the grid of a prefix."""
     if prefix == "chunk":
         return grid, grid, GridConstraints(ratios=grid.ratios)
     write, read, codec = (grid if prefix == f"{usage}_chunk" else NOTHING for usage in USAGES)
@@ -403,7 +405,7 @@ def _origin(value: Any) -> Constraint:
 
 
 def _finalize(layout: LayoutConstraints) -> LayoutConstraints:
-    """Return what is settled alone: hard shapes, where those of read chunks are complete."""
+    """Return the final layout: hard shapes; open read lengths equal the write lengths."""
     if layout.rank < 0:
         raise ArgumentError("a final chunk layout has a rank")
     for k in range(layout.rank):
@@ -423,6 +425,6 @@ def _finalize(layout: LayoutConstraints) -> LayoutConstraints:
 
 
 def _lengths(layout: LayoutConstraints, usage: int) -> list[int]:
-    """Return the hard constraints on the shape of chunks; 0 where there is none."""
+    """Return the hard constraints on the chunk shape; 0 for an unconstrained dimension."""
     result = get_values(layout.grids[usage].lengths, layout.rank, hard=True) or ()
     return [length or 0 for length in result]

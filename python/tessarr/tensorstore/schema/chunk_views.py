@@ -19,12 +19,12 @@ Change = Callable[[Any, int, int], Any]
 
 
 def propagate_layout(layout: LayoutConstraints, transform: IndexTransform) -> LayoutConstraints:
-    """Return the constraints of a view of what a layout is of, found when they are looked at.
+    """Return the constraints of a view, which are computed on first access.
 
     Raises
     ------
     ArgumentError
-        If the view does not fit; later, if an origin would be beyond the range of indices.
+        If the ranks differ; on first access, if an origin exceeds the range of indices.
     """
     view, rank = transform._view, layout.rank
     if rank not in {-1, view.output_rank}:
@@ -45,12 +45,12 @@ def _along(layout: LayoutConstraints, view: View) -> LayoutRows:
 def propagate_layout_back(
     layout: LayoutConstraints, transform: IndexTransform
 ) -> LayoutConstraints:
-    """Return the constraints of what is viewed, where a layout is that of the view.
+    """Return the constraints of the base; `layout` constrains its view.
 
     Raises
     ------
     ArgumentError
-        If the view does not fit, or a hard constraint cannot be told of what is viewed.
+        If the ranks differ, or a hard constraint does not propagate to the base.
     """
     if layout.rank not in {-1, transform.input_rank}:
         _refuse_rank(layout.rank, transform.input_rank)

@@ -1,9 +1,8 @@
 """Partial codec chains of format 3, as constraints.
 
-A chain may lack its codec from arrays to bytes, and a codec any of its options. Chains are merged:
-*strictly*, codec by codec, or else also so that one may be what is inside of the other's shards,
-and may have one transposition more. What is still open when an array is created is chosen
-(`completing`).
+A partial chain may lack its serializer, and its codecs may lack options. A *strict* merge combines
+two chains codec by codec. Otherwise, one chain may also describe the subchunks of the other, or
+have one more transposition. The creation of an array chooses the missing parts.
 """
 
 from __future__ import annotations
@@ -45,21 +44,21 @@ MAX_TYPESIZE: Final = 255
 _MAX_BLOSC_BLOCK: Final = (2**31 - 1 - 2 * 4 * 255) // 3
 
 Layout: TypeAlias = "tuple[Shape | None, Shape | None]"
-"""The order of elements, slowest axis first, and the shape that is read at once; None: open."""
+"""The element order, slowest axis first, and the read chunk shape; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodecEntry:
-    """One codec, with those of its options that are settled.
+    """One codec with its known options.
 
     Parameters
     ----------
     name : str
-        What format 3 calls it.
+        The name in format 3.
     kind : {"array_array", "array_bytes", "bytes_bytes"}
-        What it makes of what.
+        The role of the codec: what it encodes to what.
     options : mapping
-        Members of its configuration. Chains in it are `ChainSpec`.
+        Members of the configuration; codec chains are `ChainSpec` objects.
     """
 
     name: str
@@ -68,12 +67,12 @@ class CodecEntry:
 
     @classmethod
     def read(cls, value: Any, what: str, depth: int = 0) -> CodecEntry:
-        """Return the codec that JSON states: a name, or an object.
+        """Return the codec from JSON: a name or an object.
 
         Raises
         ------
         ArgumentError
-            If it is none.
+            If the JSON is not a valid codec.
         """
         members = {"name": value} if isinstance(value, str) else read_object(value, what)
         name = members.pop("name", None)
@@ -106,12 +105,12 @@ class CodecEntry:
 
     @property
     def subchunks(self) -> ChainSpec | None:
-        """The codecs of subchunks, of a sharding codec for which they are not open."""
+        """The codecs of subchunks, or None if they are unknown or the codec is not sharding."""
         result = self.options.get("codecs")
         return result if isinstance(result, ChainSpec) else None
 
     def to_json(self) -> JSONObject:
-        """Return the codec as JSON, without the size of elements where nothing is shuffled."""
+        """Return the codec as JSON, without the type size if the codec does not shuffle."""
         configuration = {
             option: value.to_json() if isinstance(value, ChainSpec) else _listed(value)
             for option, value in self.options.items()
@@ -122,12 +121,12 @@ class CodecEntry:
         return {**document, "configuration": configuration} if configuration else document
 
     def merged(self, other: CodecEntry, *, strict: bool) -> CodecEntry:
-        """Return both together.
+        """Merge two specifications of one codec.
 
         Raises
         ------
         ArgumentError
-            If they are not the same codec, or an option differs.
+            If the codecs or their options differ.
         """
         if self.name != other.name:
             raise ArgumentError(f"codec {other.name!r} does not match {self.name!r}")
@@ -143,12 +142,12 @@ class CodecEntry:
         return replace(self, options=options)
 
     def axes(self, rank: int) -> Shape:
-        """Return the order of a transposition.
+        """Return the axis order of a transposition.
 
         Raises
         ------
         ArgumentError
-            If it is one of another number of axes.
+            If the order does not have `rank` axes.
         """
         order = self.options["order"]
         if isinstance(order, str):
@@ -179,7 +178,7 @@ def _merge_option(name: str, option: str, old: Any, new: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ChainSpec:
-    """A chain of codecs that may be partly open.
+    """A codec chain with optional parts.
 
     Examples
     --------
@@ -194,12 +193,12 @@ class ChainSpec:
 
     @classmethod
     def read(cls, value: Any, what: str = "codecs", depth: int = 0) -> ChainSpec:
-        """Return the chain that JSON states.
+        """Return the chain from JSON.
 
         Raises
         ------
         ArgumentError
-            If it is none.
+            If the JSON is not a valid chain.
         """
         if not isinstance(value, (list, tuple)):
             raise ArgumentError(f"{what}: {safe_repr(value)} is not a list of codecs")
@@ -217,7 +216,7 @@ class ChainSpec:
 
     @property
     def parts(self) -> tuple[CodecEntry, ...]:
-        """The codecs, in their order."""
+        """The codecs in the order of encoding."""
         middle = () if self.array_bytes is None else (self.array_bytes,)
         return (*self.array_array, *middle, *self.bytes_bytes)
 
@@ -227,19 +226,19 @@ class ChainSpec:
 
     @property
     def sharding_levels(self) -> int:
-        """The number of shards within shards."""
+        """The number of nested sharding codecs."""
         if self.array_bytes is None or self.array_bytes.name != SHARDING:
             return 0
         inner = self.array_bytes.subchunks
         return 1 + (0 if inner is None else inner.sharding_levels)
 
     def merged(self, other: ChainSpec, *, strict: bool = False) -> ChainSpec:
-        """Return both together.
+        """Merge two chains.
 
         Raises
         ------
         ArgumentError
-            If they contradict each other.
+            If the chains contradict each other.
         """
         if not strict and self.sharding_levels != other.sharding_levels:
             outer, inner = (
@@ -259,12 +258,12 @@ class ChainSpec:
         return ChainSpec(arrays, middle, rest)
 
     def layout(self, rank: int, shape: Shape | None) -> Layout:
-        """Return what is known of the layout of chunks of a shape, which may be open.
+        """Return the known layout of a chunk; `shape` may be unknown.
 
         Raises
         ------
         ArgumentError
-            If a transposition or a subchunk has another number of axes.
+            If a transposition or a subchunk has the wrong number of axes.
         """
         shapes = [shape]
         for part in self.array_array:
@@ -295,14 +294,14 @@ class ChainSpec:
         return (None, None) if inner is None else inner.layout(rank, part)
 
     def add_sharding(self, part: Shape) -> ChainSpec:
-        """Return the chain of shards with subchunks of a shape, which are encoded by this one."""
+        """Return a sharding chain with subchunks of shape `part`, which this chain encodes."""
         options: dict[str, Any] = {"chunk_shape": part}
         if self != ChainSpec():
             options["codecs"] = self
         return ChainSpec((), CodecEntry(SHARDING, "array_bytes", options), ())
 
     def with_defaults(self) -> ChainSpec:
-        """Return the chain with what it means in a stored document that an option is left out."""
+        """Return the chain with the defaults that a stored document implies for absent options."""
         middle = self.array_bytes
         if middle is not None and middle.name == SHARDING:
             options = {"index_location": "end", **middle.options}
@@ -324,7 +323,7 @@ class ChainSpec:
 def merge_chains(
     old: ChainSpec | None, new: ChainSpec | None, *, strict: bool = False
 ) -> ChainSpec | None:
-    """Return two chains together, of which each may be open as a whole."""
+    """Merge two chains; None is a chain without constraints."""
     if old is None or new is None:
         return old or new
     return old.merged(new, strict=strict)
@@ -352,18 +351,18 @@ def _merge_entries(
 
 
 def _undo_order(axes: Sequence[int], lengths: Sequence[int]) -> Shape:
-    """Return what lengths after a transposition are before it."""
+    """Return the lengths before a transposition from the lengths after it."""
     by_axis = dict(zip(axes, lengths, strict=True))
     return tuple(by_axis[axis] for axis in range(len(axes)))
 
 
 def complete_configuration(name: str, options: Mapping[str, Any]) -> JSONObject:
-    """Return the whole configuration of a codec of which some options are given.
+    """Return the complete configuration of a codec from some of its options.
 
     Raises
     ------
     ArgumentError
-        If there is no such codec, or it cannot have them.
+        If the codec does not exist or rejects an option.
     """
     try:
         document = codecs.to_codec({"name": name, "configuration": dict(options)}).to_json(3)

@@ -1,6 +1,6 @@
-"""Codec specs: constraints on the encoding of chunks by one driver.
+"""Codec specs: constraints on the encoding of chunks for one driver.
 
-Of format 3 these are a chain of codecs that is partly open, of format 2 a compressor and filters.
+For format 3, a codec spec is a partial codec chain; for format 2, a compressor and filters.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["NOTHING", "OPEN", "CodecSpec", "Compression", "compressor_from_json"
 
 
 class _Open:
-    """Stands for what is not stated."""
+    """The type of `OPEN`."""
 
     def __repr__(self) -> str:
         return "open"
@@ -42,30 +42,30 @@ class _Open:
 
 
 OPEN: Final = _Open()
-"""A member that is not stated, where None says that there is none."""
+"""Marks an absent member; None means that the array has no compressor."""
 
 _LEVELS: Final = {"zlib": (0, 9), "gzip": (0, 9), "bz2": (1, 9), "zstd": (-131072, 22)}
 _BLOSC: Final = {"cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0}
 
 
 def filters_from_json(value: Any) -> list[Any] | None:
-    """Return the filters of format 2 that JSON states: a list, or null for none.
+    """Return the filters of format 2 from JSON: a list, or null for no filters.
 
     Raises
     ------
     ArgumentError
-        If it is neither.
+        If the JSON is neither a list nor null.
     """
     return None if value is None else read_items(normalize_json(value, "filters"), "filters")
 
 
 def compressor_from_json(value: Any, what: str = "compressor") -> JSONObject | None:
-    """Return the compressor of format 2 that JSON states, with the defaults of what is left out.
+    """Return the compressor of format 2 from JSON, with defaults for absent members.
 
     Raises
     ------
     ArgumentError
-        If it is none.
+        If the JSON is not a valid compressor.
     """
     if value is None:
         return None
@@ -97,7 +97,7 @@ def _foreign(members: JSONObject) -> JSONObject:
 
 
 def _with_defaults(filters: list[Any]) -> list[Any]:
-    """Return the filters with the defaults of what is left out; unknown ones as they are."""
+    """Return the filters with defaults for absent members; unknown filters do not change."""
     result = []
     for one in filters:
         try:
@@ -109,18 +109,18 @@ def _with_defaults(filters: list[Any]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """What is known of compressor and filters of format 2."""
+    """Constraints on the compressor and filters of format 2."""
 
     compressor: Any = OPEN
     filters: Any = None
 
     def merged(self, other: Compression) -> Compression:
-        """Return both together.
+        """Merge two constraints.
 
         Raises
         ------
         ArgumentError
-            If they differ.
+            If the constraints differ.
         """
         compressor, filters = self.compressor, self.filters
         given = [_with_defaults(one) for one in (filters, other.filters) if one is not None]
@@ -138,13 +138,13 @@ class Compression:
         return Compression(compressor, other.filters if filters is None else filters)
 
     def is_same(self, other: Compression) -> bool:
-        """Return whether the same is known; no filters are none that are known."""
+        """Return whether both are equal; an empty list of filters equals None."""
         filters = (self.filters or None) == (other.filters or None)
         return filters and self.compressor == other.compressor
 
 
 NOTHING: Final = Compression()
-"""Nothing is known."""
+"""The empty constraints."""
 
 
 class CodecSpec:
@@ -153,13 +153,13 @@ class CodecSpec:
     Parameters
     ----------
     json : dict or CodecSpec
-        ``{"driver": "zarr3", "codecs": […]}``, where options of codecs, and the codec from arrays
-        to bytes, may be left out; or ``{"driver": "zarr", "compressor": …, "filters": …}``.
+        ``{"driver": "zarr3", "codecs": […]}``, where the serializer and options of codecs are
+        optional; or ``{"driver": "zarr", "compressor": …, "filters": …}``.
 
     Raises
     ------
     ArgumentError
-        If it states no codecs.
+        If the JSON is not a valid codec spec.
 
     Examples
     --------
@@ -218,12 +218,12 @@ class CodecSpec:
         return new
 
     def _merge_with(self, other: CodecSpec) -> CodecSpec:
-        """Return both together; one may say what is inside of the other's shards.
+        """Merge two specs; one may describe the subchunks of the other.
 
         Raises
         ------
         ArgumentError
-            If they contradict each other, or are of different drivers.
+            If the specs contradict each other or have different drivers.
 
         Examples
         --------
@@ -277,7 +277,7 @@ class CodecSpec:
         return same and self._compression.is_same(other._compression)
 
     def __hash__(self) -> int:
-        # By names only: options may be equal that are not written alike.
+        # The hash contains only names, because equal options can differ in their representation.
         names = () if self._chain is None else tuple(part.name for part in self._chain.parts)
         return hash((self._driver, names))
 

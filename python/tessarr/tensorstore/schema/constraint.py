@@ -1,7 +1,7 @@
 """Hard and soft constraints on single values and on rows of values.
 
-Two different hard constraints on one value are an error. A hard constraint replaces a soft one; a
-soft one fills only an open value.
+Two different hard constraints on one value raise an error. A hard constraint replaces a soft one;
+a soft constraint applies only to an unconstrained value.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 SOFT: Final = "_soft_constraint"
-"""The suffix of members that state soft constraints."""
+"""The suffix of the JSON members of soft constraints."""
 
 
 class Constraint(NamedTuple):
@@ -46,7 +46,7 @@ class Constraint(NamedTuple):
 
 
 Row: TypeAlias = "tuple[Constraint | None, ...]"
-"""The constraint of each dimension; empty while the rank is open."""
+"""The constraint of each dimension; empty if the rank is unknown."""
 
 
 def merge_constraints(
@@ -57,7 +57,7 @@ def merge_constraints(
     Raises
     ------
     ArgumentError
-        If both are hard and not the same.
+        If both constraints are hard and differ.
     """
     if new is None or (old is not None and old.hard and not new.hard):
         return old
@@ -81,12 +81,12 @@ def merge_rows(old: Row, new: Row, what: str) -> Row:
 
 
 def read_row(values: Any, hard: bool, check: Callable[[Any], Constraint | None], what: str) -> Row:
-    """Return the constraints that JSON states, one per dimension.
+    """Return the constraints of a JSON list, one per dimension.
 
     Raises
     ------
     ArgumentError
-        If `check` finds one that is not valid.
+        If `check` rejects a value.
     """
     result = []
     for k, value in enumerate(read_items(values, what)):
@@ -106,22 +106,22 @@ def hard_only(wish: Constraint | None) -> Constraint | None:
 
 
 def hard_only_row(row: Row) -> Row:
-    """Return a row with its hard constraints only."""
+    """Return a row with only its hard constraints."""
     return tuple(map(hard_only, row))
 
 
 def row_of_values(values: Sequence[Any]) -> Row:
-    """Return hard constraints for valid values; 0 and None leave a dimension open."""
+    """Return hard constraints from valid values; 0 and None are no constraint."""
     return tuple([Constraint(value, True) if value else None for value in values])
 
 
 def soften(wish: Constraint | None) -> Constraint | None:
-    """Return a constraint as a soft one."""
+    """Return a constraint as a soft constraint."""
     return None if wish is None else Constraint(wish.value, False)
 
 
 def soften_row(row: Row) -> Row:
-    """Return a row with soft constraints only."""
+    """Return a row with all constraints as soft constraints."""
     return tuple(map(soften, row))
 
 
@@ -131,14 +131,14 @@ def get_value(wish: Constraint | None, *, hard: bool) -> Any:
 
 
 def get_values(row: Row, rank: int, *, hard: bool) -> tuple[Any, ...] | None:
-    """Return the hard or the soft values of a row; None while the rank is open."""
+    """Return the hard or the soft values of a row; None if the rank is unknown."""
     if not row:
         return None if rank < 0 else (None,) * rank
     return tuple([wish.value if wish and wish.hard == hard else None for wish in row])
 
 
 def drop_empty_row(row: Row) -> Row:
-    """Return a row if it has a constraint, else an empty one."""
+    """Return a row, or an empty row if all its dimensions are unconstrained."""
     return row if any(row) else ()
 
 
@@ -150,12 +150,12 @@ def add_row_json(result: JSONObject, name: str, row: Row) -> None:
 
 
 def check_keywords(given: Mapping[str, Any]) -> None:
-    """Refuse keywords of another type than their names require.
+    """Raise an error for a keyword whose value has the wrong type.
 
     Raises
     ------
     TypeError
-        If one is not.
+        If a value has the wrong type.
     """
     for name, value in given.items():
         bare = name.removesuffix(SOFT)

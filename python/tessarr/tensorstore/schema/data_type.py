@@ -1,7 +1,7 @@
 """Data types by name: ``int32``, ``bfloat16``, ``ustring``.
 
-A data type here has a name and no byte order: how its elements are stored is the array's matter.
-Text, bytes of any length and JSON values are Python objects in NumPy arrays.
+A data type has a name and no byte order; the metadata of an array define how elements are stored.
+NumPy arrays hold text, variable-length bytes and JSON values as Python objects.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ __all__ = [
 ]
 
 DTypeLike: TypeAlias = Union["dtype", str, builtins.type, np.dtype[Any]]
-"""A data type, its name, or what NumPy has for it."""
+"""A data type, its name, or an equivalent NumPy or Python type."""
 
 _OBJECTS: Final[Mapping[str, builtins.type]] = MappingProxyType(
     {"string": bytes, "ustring": str, "json": object}
 )
-"""What is held as Python objects, and of which class these are."""
+"""The data types whose elements are Python objects, and the classes of these objects."""
 
 _ITEMS: Final = MappingProxyType({"byte": "V", "char": "S"})
-"""One byte each, of NumPy's types of any number of bytes."""
+"""The data types of single bytes, and the kinds of their NumPy data types."""
 
 _SCALARS: Final = frozenset({str, builtins.bool, float})
 
@@ -55,7 +55,7 @@ _SMALL: Final = (
     *("float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn", "bfloat16"),
 )
 NAMES: Final = ("bool", *_ITEMS, *_SMALL, *_PLAIN, *_OBJECTS)
-"""The names that TensorStore has, too."""
+"""The names that TensorStore also defines."""
 
 _MORE_SMALL: Final = ("uint2", "uint4", "float8_e4m3", "float6_e2m3fn", "float6_e3m2fn")
 _OF_ML_DTYPES: Final = frozenset({*_SMALL, *_MORE_SMALL})
@@ -63,7 +63,7 @@ _OF_NUMPY: Final = frozenset({"bool", *_PLAIN})
 _PARAMETERS: Final = re.compile(
     r"(datetime64|timedelta64)(\[([1-9][0-9]{0,8})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?|[US][1-9][0-9]{0,7}"
 )
-"""Names of NumPy's types of times and of text, which TensorStore has not."""
+"""Names of NumPy's datetime, timedelta and fixed-length text types, which TensorStore lacks."""
 
 _ABSTRACT: Final = frozenset(
     {np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger}
@@ -73,24 +73,25 @@ _ABSTRACT: Final = frozenset(
 _JSON_DEPTH: Final = 200
 
 
-class dtype:  # noqa: N801 (as TensorStore calls it)
+class dtype:  # noqa: N801 (TensorStore's name)
     """A data type.
 
     Parameters
     ----------
     dtype : dtype, str, type or numpy.dtype
-        Its name, or the type of NumPy or of Python: ``int`` is ``int64``, ``float``
-        ``float64``, ``str`` ``ustring`` and ``bytes`` ``string``. Byte orders are left out.
+        The name, or a NumPy or Python type: ``int`` is ``int64``, ``float`` is ``float64``,
+        ``str`` is ``ustring`` and ``bytes`` is ``string``. Byte orders are ignored.
 
     Raises
     ------
     ArgumentError
-        If there is no such data type.
+        If no such data type exists.
 
     Notes
     -----
-    Beyond TensorStore's there are ``uint2``, ``uint4``, ``float8_e4m3``, ``float6_e2m3fn``,
-    ``float6_e3m2fn``, and NumPy's times (``datetime64[ns]``) and text of fixed length (``U4``).
+    In addition to TensorStore's data types, ``uint2``, ``uint4``, ``float8_e4m3``,
+    ``float6_e2m3fn`` and ``float6_e3m2fn`` exist, as well as NumPy's datetime types
+    (``datetime64[ns]``) and fixed-length text (``U4``).
 
     Examples
     --------
@@ -104,7 +105,7 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
     __slots__ = ("__weakref__", "_numpy", "name")
 
     name: str
-    """The name, which is also the data type as JSON."""
+    """The name, which is also the JSON of the data type."""
 
     _numpy: np.dtype[Any] | None
 
@@ -114,12 +115,12 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
-        """What NumPy has for it; ``dtype("O")`` for text, bytes of any length and JSON.
+        """The NumPy data type; ``dtype("O")`` for text, variable-length bytes and JSON.
 
         Raises
         ------
         UnsupportedError
-            If it is a type of few bits and the package ml_dtypes is not installed.
+            If the data type needs the package ml_dtypes, which is not installed.
 
         Examples
         --------
@@ -134,7 +135,7 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The NumPy data type of arrays of it, as NumPy asks for it: ``np.zeros(3, ts.int32)``.
+        """The NumPy data type of arrays; NumPy reads it in ``np.zeros(3, ts.int32)``.
 
         Examples
         --------
@@ -148,7 +149,7 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
 
     @property
     def type(self) -> builtins.type[Any]:
-        """The class of one element.
+        """The class of an element.
 
         Examples
         --------
@@ -163,7 +164,7 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
         return result
 
     def to_json(self) -> str:
-        """Return the data type as JSON: its name.
+        """Return the name of the data type.
 
         Examples
         --------
@@ -174,17 +175,17 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
         return self.name
 
     def __call__(self, arg: Any) -> Any:
-        """Return a value as an element of this type.
+        """Convert a value to an element of this data type.
 
         Raises
         ------
         TypeError, ValueError, OverflowError
-            If it is none, as the class of the elements says.
+            If the class of the elements rejects the value.
         """
         if self.name == "json":
             return json_value(arg)
         if self.name in _OF_ML_DTYPES and isinstance(arg, str | bytes):
-            arg = float(arg)  # ml_dtypes crashes on text that is no number
+            arg = float(arg)  # ml_dtypes crashes on text that is not a number
         return self.type(arg)
 
     def __eq__(self, other: object) -> builtins.bool:
@@ -217,12 +218,12 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
 
 
 def of_stored(data_type: DataType) -> dtype:
-    """Return the data type of the elements of an array in a store.
+    """Return the data type of the elements of a stored array.
 
     Parameters
     ----------
     data_type : tessarr.dtype.DataType
-        As the array's metadata states it. What is raw, or of several fields, is ``byte``.
+        The data type in the array's metadata. Raw types and structs become ``byte``.
 
     Examples
     --------
@@ -242,14 +243,14 @@ def of_stored(data_type: DataType) -> dtype:
 
 
 def json_value(value: Any, depth: int = 0) -> Any:
-    """Return a value as JSON has it: with lists for sequences, and numbers of Python.
+    """Convert a value to JSON, with lists instead of sequences and Python numbers.
 
     Raises
     ------
     NotJSONError
-        If JSON has nothing for it.
+        If JSON cannot represent the value.
     TooLargeError
-        If it is an integer of more than 64 bits.
+        If an integer has more than 64 bits.
     """
     if depth > _JSON_DEPTH:
         raise ArgumentError("a JSON value is nested too deeply")
@@ -274,14 +275,14 @@ def json_value(value: Any, depth: int = 0) -> Any:
 
 
 def element(value: Any, data_type: dtype) -> Any:
-    """Return a value as an element of text, bytes or JSON: one of the class, and of none derived.
+    """Convert a value to an element of text, bytes or JSON, without any subclass.
 
     Raises
     ------
     TypeError
-        If it is none.
+        If the value has the wrong class.
     UnicodeEncodeError
-        If it is text that UTF-8 does not have.
+        If UTF-8 cannot encode the text.
     """
     if data_type.name == "json":
         return json_value(value)
@@ -297,14 +298,14 @@ def element(value: Any, data_type: dtype) -> Any:
 
 
 def elements(values: npt.NDArray[Any], data_type: dtype) -> npt.NDArray[Any]:
-    """Return values as an array of elements of text, bytes or JSON.
+    """Convert values to an array of text, bytes or JSON.
 
     Raises
     ------
     TypeError
-        If one is none.
+        If a value has the wrong class.
     UnicodeEncodeError
-        If one is text that UTF-8 does not have.
+        If UTF-8 cannot encode a text.
     """
     result = np.empty_like(values, "O", subok=False)
     for at, value in np.ndenumerate(values):
@@ -333,14 +334,14 @@ def _name_of(value: object) -> str:
 
 
 def _is_abstract(value: type | np.dtype[Any]) -> builtins.bool:
-    """Tell whether a class of NumPy stands for several types."""
+    """Return whether a NumPy class stands for several data types."""
     return isinstance(value, type) and value in _ABSTRACT
 
 
 @lru_cache(maxsize=256)
 def _name_of_numpy(found: np.dtype[Any]) -> str:
     name = found.type.__name__
-    if found.isbuiltin == 2:  # of ml_dtypes; its kind is no guide
+    if found.isbuiltin == 2:  # a type of ml_dtypes, whose kind is not meaningful
         if name in _OF_ML_DTYPES:
             return name
     elif found.kind in "biufc" and found.name in _OF_NUMPY:

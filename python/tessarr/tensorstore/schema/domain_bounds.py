@@ -1,4 +1,4 @@
-"""Bounds of views that follow from the domain of their base."""
+"""Bounds of views, derived from the domain of their base."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["check_fits", "get_extents", "mark_explicit", "propagate_bounds"]
 
 
 def propagate_bounds(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
-    """Return the view with its implicit bounds where those of what it views are.
+    """Return the view with implicit bounds from the domain of its base.
 
-    It is the same object if they are there already.
+    Return the same object if the bounds do not change.
 
     Raises
     ------
     ArgumentError
-        If an explicit bound of the view is beyond an explicit one of what it views.
+        If an explicit bound of the view exceeds an explicit bound of the base.
 
     Examples
     --------
@@ -33,12 +33,12 @@ def propagate_bounds(view: IndexTransform, domain: IndexDomain) -> IndexTransfor
 
 
 def mark_explicit(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
-    """Return the view with all bounds explicit that are those of what it views.
+    """Return the view with explicit bounds for all dimensions that depend on the base.
 
     Raises
     ------
     ArgumentError
-        If it is not inside of that, but for index arrays.
+        If the view exceeds the base; this check ignores index arrays.
     """
     check_fits(view, domain)
     followed = {one.input_dimension for one in view.output}
@@ -50,12 +50,12 @@ def mark_explicit(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
 
 
 def check_fits(view: IndexTransform, domain: IndexDomain) -> None:
-    """Refuse a view that is not inside of what it views, but for index arrays.
+    """Raise an error if the view exceeds its base; the check ignores index arrays.
 
     Raises
     ------
     ArgumentError
-        ``out_of_bounds``.
+        If the view exceeds its base (``out_of_bounds``).
     """
     try:
         check_within_bounds(view.output, view.domain._dims, domain._dims, arrays=False)
@@ -64,6 +64,6 @@ def check_fits(view: IndexTransform, domain: IndexDomain) -> None:
 
 
 def get_extents(view: IndexTransform) -> list[tuple[int, int]]:
-    """Return for each map the smallest interval that all its indices are in."""
+    """Return the smallest interval that contains all indices of each map."""
     dims = view.domain._dims
     return [map_extent(one, dims) for one in view.output]

@@ -1,7 +1,7 @@
-"""Element types: a data type and the dimensions inside of an element.
+"""Element types: a data type and the inner dimensions of an element.
 
-A record has fields, of which one is chosen; raw bytes, and the bytes of text of fixed length, are
-a dimension of their own, which comes last.
+A spec selects one field of a struct. Raw bytes and fixed-length byte strings add a last dimension
+for their bytes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["WHOLE", "Element", "Field", "element_of", "is_raw", "stored_type"]
 
 
 class Field(NamedTuple):
-    """What is looked at of each element.
+    """The part of each element that a spec selects.
 
     Parameters
     ----------
     name : str, optional
-        A field of a record.
+        A field of a struct.
     as_void : bool
-        Whether it is its bytes.
+        Whether to select the bytes of the whole element.
     """
 
     name: str | None = None
@@ -37,12 +37,12 @@ class Field(NamedTuple):
 
     @classmethod
     def of(cls, name: str | None, *, as_void: bool) -> Field:
-        """Return what is meant by a name, or by the wish for bytes.
+        """Return the selection of a field or of bytes.
 
         Raises
         ------
         ArgumentError
-            If both are given.
+            If the arguments select both a field and bytes.
         """
         if name is not None and as_void:
             raise ArgumentError("field and open_as_void exclude each other")
@@ -50,24 +50,24 @@ class Field(NamedTuple):
 
 
 WHOLE = Field()
-"""All of the element."""
+"""The whole element."""
 
 
 class Element(NamedTuple):
-    """A data type and the shape inside of an element."""
+    """A data type and the inner shape of an element."""
 
     dtype: DataType
     inner: Shape
 
 
 def element_of(stored: data_types.DataType, field: Field = WHOLE) -> Element:
-    """Return what an element is.
+    """Return the type of the selected part of an element.
 
     Raises
     ------
     ArgumentError
-        If a field has to be chosen, or there is none of that name; or its bytes, of which there is
-        no fixed number.
+        If the struct needs a field name or lacks the field, or if elements of variable length are
+        selected as bytes.
     """
     if field.as_void:
         if stored.elements is not None:
@@ -104,19 +104,19 @@ def _of_numpy(found: np.dtype[Any], shape: Shape) -> Element:
 
 
 def is_raw(stored: data_types.DataType) -> bool:
-    """Tell whether elements are bytes that mean nothing to the format."""
+    """Return whether the elements are raw bytes."""
     given = stored.numpy
     return given.kind == "V" and not given.names and given.isbuiltin != 2
 
 
 @lru_cache(64)
 def stored_type(dtype: DataType) -> data_types.DataType:
-    """Return the data type that a new array has for elements.
+    """Return the stored data type of a new array with elements of `dtype`.
 
     Raises
     ------
     UnsupportedError
-        If arrays do not have such elements, or only with a dimension inside of them.
+        If new arrays cannot store such elements, or only with an inner dimension.
     """
     objects = {"ustring": "string", "string": "bytes"}
     if dtype.name in {"json", "byte", "char"}:

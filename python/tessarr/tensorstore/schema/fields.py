@@ -1,4 +1,4 @@
-"""The fields of a schema, and how constraints are merged into them."""
+"""The fields of a schema, and methods that merge constraints into them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_BYTES: Final = 1 << 12
 
 
 class SchemaFields:
-    """What is said of an array so far; what is added must not contradict it."""
+    """The constraints of a schema; a contradiction raises an error."""
 
     __slots__ = ("_codec", "_domain", "_dtype", "_fill", "_layout", "_rank", "_units")
 
@@ -110,7 +110,7 @@ class SchemaFields:
 
     @property
     def _is_empty(self) -> bool:
-        """Whether there are no constraints at all."""
+        """Whether the schema has no constraints."""
         if self._rank is not None or self._dtype is not None or self._layout is not NO_LAYOUT:
             return False
-        return self._codec is None and self._fill is None  # all else has a rank
+        return self._codec is None and self._fill is None  # other constraints set the rank

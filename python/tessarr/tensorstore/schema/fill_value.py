@@ -33,24 +33,24 @@ __all__ = [
 
 _MAX_RANK: Final = 32
 _LONGEST: Final = 400
-_ROOMY: Final = 4  # floats of so many bytes have room for all integers of NumPy
+_ROOMY: Final = 4  # floats of this size can represent the range of all NumPy integers
 _TEXT: Final = {"string": bytes, "ustring": str}
 
 
 def fill_from_json(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
-    """Return the array that JSON states: an element, or nested lists of them.
+    """Return a fill value from JSON: an element, or nested lists of elements.
 
     Parameters
     ----------
     value : JSON
-        The value.
+        The JSON of the fill value.
     dtype
-        The data type; None keeps the JSON of each element.
+        The data type; with None, elements remain JSON values.
 
     Raises
     ------
     ArgumentError
-        If an element is not one of the data type, or lists have different lengths.
+        If an element does not fit the data type, or lists of one level differ in length.
     """
     value = json_value(value)
     pairs = dtype is not None and dtype.name in {"complex64", "complex128"}
@@ -74,7 +74,7 @@ def fill_from_json(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
 
 
 def _is_python_object(dtype: DataType) -> bool:
-    """Tell whether elements are kept as they are given: Python objects, and bytes."""
+    """Return whether elements remain unconverted: Python objects and bytes."""
     return dtype.numpy_dtype.hasobject or dtype.name in {"byte", "char"}
 
 
@@ -119,7 +119,7 @@ def _element(stored: data_types.DataType, value: Any) -> bytes:
 
 
 def _number(text: str, wanted: np.dtype[Any]) -> Any:
-    """Return the number that is written; what is none is given back."""
+    """Parse a number; return the text unchanged if it is not a number."""
     text = text.strip()
     whole = wanted.kind in "iu" or np.can_cast(wanted, np.int64, "same_kind")
     try:
@@ -133,14 +133,14 @@ def _number(text: str, wanted: np.dtype[Any]) -> Any:
 
 
 def read_fill(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
-    """Return the array that a user means, apart, which cannot be written to.
+    """Return a read-only copy of a user's fill value.
 
     Raises
     ------
     ArgumentError
-        If it is not one of the data type, or of none while that is open.
+        If the value does not fit the data type, or if NumPy cannot represent it.
     TypeError
-        If it is of another kind, or an array that cannot be cast safely.
+        If the value has another type, or is an array that cannot be cast safely.
     """
     try:
         given = np.asarray(value)
@@ -152,11 +152,11 @@ def read_fill(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
         elif isinstance(value, np.ndarray):
             result = value.astype(wanted, casting="safe")
         elif given.dtype.kind in "biu" and wanted.itemsize >= _ROOMY:
-            result = np.array(value, wanted)  # which warns of nothing
+            result = np.array(value, wanted)  # this conversion raises no warnings
         else:
             with np.errstate(all="ignore"):
                 result = np.array(value, wanted)
-    except Exception as error:  # also what methods of the value raise
+    except Exception as error:  # methods of the value can raise any exception
         raise _refusal(value, error) from error
     _check_objects(result, dtype.name)
     if given.dtype.kind in "biufc":
@@ -168,7 +168,7 @@ def read_fill(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
 
 
 def _refusal(value: Any, error: Exception) -> Exception:
-    """Return what is raised for a value that NumPy converts to none of the data type."""
+    """Return the error for a value that NumPy cannot convert to the data type."""
     message = f"fill_value: {safe_repr(value)} does not fit: {error}"
     if isinstance(error, TypeError):
         return TypeError(message)
@@ -177,7 +177,7 @@ def _refusal(value: Any, error: Exception) -> Exception:
 
 
 def _open_fill(given: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a fill value whose data type nobody has said."""
+    """Return a fill value for a schema without a data type."""
     if given.dtype.kind in "UTmM":
         raise ArgumentError(f"fill_value: no data type has {given.dtype}; say which it is")
     if given.dtype == object:
@@ -186,7 +186,7 @@ def _open_fill(given: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _check_objects(found: npt.NDArray[Any], name: str) -> None:
-    """Raise an error if elements that are Python objects are none of the data type of a name."""
+    """Raise an error if Python objects do not match the data type `name`."""
     if name == "json":
         check_integers(normalize_json(found.tolist(), "fill_value"))
     elif name in _TEXT:
@@ -198,12 +198,12 @@ def _check_objects(found: npt.NDArray[Any], name: str) -> None:
 
 
 def _convert_fill(fill: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
-    """Return a fill value as one of a data type.
+    """Convert a fill value to a data type.
 
     Raises
     ------
     ArgumentError
-        If it has no such value.
+        If the data type cannot represent the value.
     """
     if fill.dtype == dtype.numpy_dtype:
         return fill
@@ -219,7 +219,7 @@ def _convert_fill(fill: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
 def _check_exact(given: npt.NDArray[Any], found: npt.NDArray[Any], dtype: DataType) -> None:
     """Raise an error if a conversion changed more than the precision of a value."""
     exact = given.dtype.kind not in "fc" or found.dtype.kind in "biuSU"
-    # Python compares numbers of different types by what they are, not by what they become.
+    # Python compares numbers of different types exactly, without a conversion.
     if exact and found.tolist() != given.tolist():
         whole = given.dtype.kind in "iu" and found.dtype.kind in "iu"
         what = f"fill_value: {safe_repr(given)} does not fit the data type {dtype.name!r}"
@@ -227,14 +227,14 @@ def _check_exact(given: npt.NDArray[Any], found: npt.NDArray[Any], dtype: DataTy
 
 
 def freeze(fill: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a copy that cannot be written to: schemas are recalled, and share fill values."""
+    """Return a read-only copy, because schemas share fill values."""
     kept = np.array(fill)
     kept.setflags(write=False)
     return kept
 
 
 def fill_to_json(fill: npt.NDArray[Any]) -> Any:
-    """Return the array as JSON."""
+    """Return the fill value as JSON."""
     if fill.dtype == object or fill.dtype.kind in "SVUmM":
         plain = np.frompyfunc(_plain, 1, 1)(fill)
         return plain.tolist() if isinstance(plain, np.ndarray) else plain
@@ -256,12 +256,12 @@ def _plain(value: Any) -> Any:
 
 
 def encode_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> bytes:
-    """Return the bytes of one element that a schema's fill value is.
+    """Encode the fill value of a schema as the bytes of one element.
 
     Raises
     ------
     ArgumentError
-        If it is not a single value, or does not fit the data type.
+        If the fill value is not a single value, or does not fit the data type.
     """
     if fill is None or fill.size != 1:
         raise ArgumentError(f"fill_value: {fill} is not a single value")
@@ -281,12 +281,12 @@ def encode_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> b
 
 
 def encode_record_fill(fill: npt.NDArray[Any], stored: data_types.DataType) -> bytes:
-    """Return the bytes of a record of one field, whose fill value a schema states.
+    """Encode a schema's fill value as a record with one field.
 
     Raises
     ------
     ArgumentError
-        If the record has more fields, or the value is not one of the field.
+        If the record has several fields, or the value does not fit the field.
     """
     names = stored.numpy.names or ()
     if len(names) != 1:
@@ -305,7 +305,7 @@ def encode_record_fill(fill: npt.NDArray[Any], stored: data_types.DataType) -> b
 
 
 def decode_fill(stored: data_types.DataType, fill: bytes, of: Field) -> npt.NDArray[Any]:
-    """Return the fill value of an array in a store as one of a schema."""
+    """Convert the encoded fill value of a stored array to the fill value of a schema."""
     if stored.elements is not None:
         result = np.empty((), object)
         result[()] = stored.scalar(fill)
@@ -322,7 +322,7 @@ def decode_fill(stored: data_types.DataType, fill: bytes, of: Field) -> npt.NDAr
 
 
 def is_same_fill(old: npt.NDArray[Any], new: npt.NDArray[Any]) -> bool:
-    """Tell whether two fill values are the same, whatever their data types."""
+    """Return whether two fill values are equal, even if their data types differ."""
     if old.shape != new.shape:
         return False
     if old.dtype == new.dtype and old.dtype != object:

@@ -28,27 +28,27 @@ Grids: TypeAlias = tuple[GridConstraints, GridConstraints, GridConstraints]
 LayoutRows: TypeAlias = tuple[Constraint | None, Row, Grids]
 
 USAGES: Final[tuple[Usage, ...]] = ("write", "read", "codec")
-"""What chunks are for, in the order of `Grids`."""
+"""The usages of chunks, in the order of `Grids`."""
 
 NO_GRIDS: Final = (NOTHING, NOTHING, NOTHING)
-"""No constraint on chunks of any usage."""
+"""Empty constraints on all usages of chunks."""
 
 _new: Final = object.__new__
 
 
 class LayoutConstraints:
-    """Constraints on chunks: a value, which may be found only when it is looked at.
+    """Immutable constraints on chunks; a function may compute them on first access.
 
     Parameters
     ----------
     rank
-        The number of dimensions; -1 while it is open.
+        The number of dimensions, or -1 if it is unknown.
     order
-        The wish for the order of elements, slowest axis first.
+        The constraint on the order of elements, slowest axis first.
     origin
-        Wishes for where the grid begins.
+        The constraints on the origin of the grid.
     grids
-        Those on chunks to be written, to be read, and of codecs.
+        The constraints on write chunks, read chunks and codec chunks.
     """
 
     __slots__ = ("_find", "grids", "order", "origin", "rank")
@@ -57,7 +57,7 @@ class LayoutConstraints:
     order: Constraint | None
     origin: Row
     grids: Grids
-    _find: Callable[[], LayoutRows] | None  # what finds them
+    _find: Callable[[], LayoutRows] | None  # computes the rows
 
     def __init__(
         self,
@@ -76,16 +76,16 @@ class LayoutConstraints:
         read: Sequence[int] | None,
         order: Sequence[int] | None,
     ) -> LayoutConstraints:
-        """Return what is known of the chunks of an array whose grid begins at the origin.
+        """Return the constraints of an array whose chunk grid starts at the origin.
 
         Parameters
         ----------
         rank
             The number of dimensions.
         write, read
-            The shapes of chunks; 0 leaves one open, None all.
+            The shapes of chunks; 0 leaves a length unconstrained, None all lengths.
         order
-            The order of elements, slowest axis first; None leaves it open.
+            The order of elements, slowest axis first; None is no constraint.
         """
         outer = NOTHING if write is None else GridConstraints(row_of_values(write))
         inner = NOTHING if read is None else GridConstraints(row_of_values(read))
@@ -94,7 +94,7 @@ class LayoutConstraints:
 
     @classmethod
     def later(cls, rank: int, find: Callable[[], LayoutRows]) -> LayoutConstraints:
-        """Return constraints of a rank, which a function finds when they are looked at."""
+        """Return constraints that `find` computes on first access."""
         new = _new(cls)
         new.rank, new._find = rank, find
         return new
@@ -102,32 +102,32 @@ class LayoutConstraints:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            # Only what is yet to be found is absent.
+            # Only constraints that are not computed yet are missing.
             if name == "_find" or name not in LayoutConstraints.__slots__:
                 raise AttributeError(f"constraints on chunks have no {name!r}")
             find = self._find
-            if find is not None:  # else another thread has found them
+            if find is not None:  # else another thread has computed them
                 self.order, self.origin, self.grids = find()
                 self._find = None
             return getattr(self, name)
 
     def resolve(self) -> LayoutRows:
-        """Return the order, the origin and the grids; from then on they are known.
+        """Compute the constraints if needed, and return the order, the origin and the grids.
 
         Raises
         ------
         ArgumentError
-            If they contradict each other.
+            If the constraints contradict each other.
         """
         return self.order, self.origin, self.grids
 
     def merged(self, other: LayoutConstraints, what: str = "") -> LayoutConstraints:
-        """Return these constraints and others together.
+        """Merge these constraints with others.
 
         Raises
         ------
         ArgumentError
-            If they contradict each other; it names `what` was added.
+            If the constraints contradict each other; the message starts with `what`.
         """
         if self is NO_LAYOUT:
             return other
@@ -149,7 +149,7 @@ class LayoutConstraints:
         )
 
     def hard(self) -> LayoutConstraints:
-        """Return the hard constraints alone."""
+        """Return only the hard constraints."""
         grids = self._grids(GridConstraints.hard)
         return LayoutConstraints(
             self.rank, hard_only(self.order), hard_only_row(self.origin), grids
@@ -162,7 +162,7 @@ class LayoutConstraints:
         row: Callable[[Row], Row],
         grid: Callable[[GridConstraints], GridConstraints],
     ) -> LayoutConstraints:
-        """Return the constraints of a rank, each changed by a function."""
+        """Return constraints of another rank; functions change the order, rows and grids."""
         wish = self.order
         if wish is not None:
             wish = Constraint(order(wish.value), wish.hard)
@@ -173,7 +173,7 @@ class LayoutConstraints:
         return write, read, codec
 
     def leading(self, rank: int) -> LayoutConstraints:
-        """Return the constraints on the first dimensions alone."""
+        """Return only the constraints on the first `rank` dimensions."""
         if self.rank <= rank:
             return self
         return self.with_rows(
@@ -185,18 +185,18 @@ class LayoutConstraints:
 
     @property
     def has_rank(self) -> bool:
-        """Whether something is asked for of which the rank follows."""
+        """Whether a constraint determines the rank."""
         if any(self.origin) or (self.order is not None and self.rank > 0):
             return True
         return any(any(grid.lengths) or any(grid.ratios) for grid in self.grids)
 
     @property
     def has_constraints(self) -> bool:
-        """Whether anything but the rank is asked for."""
+        """Whether any constraint other than the rank exists."""
         return self.has_rank or any(grid.elements is not None for grid in self.grids)
 
     def to_json(self) -> JSONObject:
-        """Return the constraints as JSON, but for the rank."""
+        """Return the constraints as JSON, without the rank."""
         result: JSONObject = {}
         if self.order is not None and self.rank:
             result["inner_order" + ("" if self.order.hard else SOFT)] = list(self.order.value)
@@ -207,14 +207,14 @@ class LayoutConstraints:
         return result
 
     def values(self) -> Hashable:
-        """Return what only equal constraints have that are stated alike."""
+        """Return a key that constraints of the same representation share."""
         return self.rank, self.order, self.origin, self.grids
 
     def key(self) -> tuple[Any, ...]:
-        """Return what is the same of constraints that are."""
+        """Return a key that equal constraints share."""
         rows = [drop_empty_row(self.origin), *(one.key() for one in self.grids)]
         return self.rank, self.order if self.rank else None, *rows
 
 
 NO_LAYOUT: Final = LayoutConstraints()
-"""No constraint at all."""
+"""The empty constraints."""

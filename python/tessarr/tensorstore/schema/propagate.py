@@ -1,7 +1,7 @@
-"""Propagation of values along dimensions through index transforms, and back.
+"""Propagation of per-dimension values through index transforms, in both directions.
 
-Only an output index map of a single input dimension carries over what is said of a dimension,
-and only where no other map follows the same dimension.
+A property of a dimension propagates only through an output index map with a single input
+dimension, and only if no other map uses the same dimension.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ def propagate_values(
     rank: int,
     change: Callable[[T, int, int], T],
 ) -> tuple[T | None, ...]:
-    """Return what is said of the dimensions of a view.
+    """Propagate values from the dimensions of a base to the dimensions of its view.
 
     Parameters
     ----------
     values
-        What is said of those of what is viewed.
+        The values of the dimensions of the base; None if a dimension has no value.
     lines, rank
-        The view: `IndexTransform.lines`, of dimensions that one map alone follows, and its rank.
+        The view: `IndexTransform.lines` of dimensions that a single map uses, and the rank.
     change
-        Is given what is said, offset and stride.
+        Returns the new value from a value, an offset and a stride.
     """
     items: list[T | None] = [None] * rank
     for value, (dim, offset, stride) in zip(values, lines, strict=True):
@@ -66,12 +66,12 @@ def propagate_values_back(
     needed: Callable[[T], bool],
     what: str,
 ) -> tuple[T | None, ...]:
-    """Return what is said of the dimensions of what is viewed.
+    """Propagate values from the dimensions of a view to the dimensions of its base.
 
     Raises
     ------
     ArgumentError
-        If something that is `needed` is said of a dimension that has no counterpart.
+        If a dimension that the base lacks has a value for which `needed` returns True.
     """
     items: list[T | None] = [None] * transform.output_rank
     seen = set()
@@ -87,30 +87,30 @@ def propagate_values_back(
 
 
 def propagate_order_back(order: Sequence[int], transform: IndexTransform) -> tuple[int, ...]:
-    """Return an order of the dimensions of the view as one of those of what is viewed."""
+    """Convert an order of the dimensions of a view to an order of the base's dimensions."""
     places = {dim: place for place, dim in enumerate(order)}
     maps = transform._linear_maps()
     return tuple(sorted(range(len(maps)), key=lambda k: (places.get(maps[k][0], _LAST), k)))
 
 
 def merge_domains(old: IndexDomain, new: IndexDomain) -> IndexDomain:
-    """Return what two domains say together: a bound that is infinite and implicit says nothing.
+    """Merge two domains; infinite implicit bounds match any bound.
 
     Raises
     ------
     ArgumentError
-        If they differ in rank, bounds or labels.
+        If the ranks, bounds or labels differ.
     """
     return IndexDomain._of_view(old._as_view().merge(new._as_view()))
 
 
 def propagate_domain_back(domain: IndexDomain, transform: IndexTransform) -> IndexDomain:
-    """Return the domain of what is viewed, from that of the view.
+    """Return the domain of the base from the domain of the view.
 
     Raises
     ------
     ArgumentError
-        If the view does not determine it.
+        If the view does not determine the domain.
     """
     maps = transform._linear_maps()
     dims = []
@@ -132,7 +132,7 @@ def propagate_domain_back(domain: IndexDomain, transform: IndexTransform) -> Ind
 
 
 def drop_broadcast(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array without the axes along which it only repeats itself by strides."""
+    """Return an array without leading axes of length 1 and without repetition by zero strides."""
     if not values.ndim:
         return values
     index = tuple(
@@ -147,7 +147,7 @@ def drop_broadcast(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def is_broadcastable(shape: Shape, domain: IndexDomain) -> bool:
-    """Tell whether an array can be broadcast to a domain: its last axes are those of the array."""
+    """Return whether an array broadcasts to a domain, with aligned last axes."""
     if not shape:
         return True
     if len(shape) > domain.rank:
@@ -160,21 +160,21 @@ def is_broadcastable(shape: Shape, domain: IndexDomain) -> bool:
 def propagate_array(
     values: npt.NDArray[Any], transform: IndexTransform, domain: IndexDomain | None
 ) -> npt.NDArray[Any]:
-    """Return what an array that is broadcast to what is viewed is under a view of it.
+    """Propagate an array that broadcasts to the base through a view.
 
     Parameters
     ----------
     values
-        The array; its last axis is the last of what is viewed.
+        The array; its last axis is the last dimension of the base.
     transform
-        The view.
+        The index transform of the view.
     domain
-        The domain of what is viewed, where it is known.
+        The domain of the base, or None if it is unknown.
 
     Raises
     ------
     ArgumentError
-        If an axis that is not constant is indexed without the domain being known.
+        If the view indexes an axis that is not constant and the domain is unknown.
     """
     rank = transform.input_rank
     if not values.ndim or not transform.output_rank:
@@ -202,7 +202,7 @@ def propagate_array(
         raise ArgumentError(f"fill_value: a view of it would have {prod(shape)} elements")
     if any(np.any((i < 0) | (i >= n)) for i, n in zip(taken, values.shape, strict=True)):
         raise SelectionError("fill_value: the view is outside of it", kind="out_of_bounds")
-    return drop_broadcast(values[(..., *taken)])  # what has no axes is an array, too
+    return drop_broadcast(values[(..., *taken)])  # the ellipsis keeps a 0-d result an array
 
 
 def _positions(
@@ -236,12 +236,12 @@ def _positions(
 
 
 def propagate_array_back(values: npt.NDArray[Any], transform: IndexTransform) -> npt.NDArray[Any]:
-    """Return the array of what is viewed, from that of the view.
+    """Propagate an array that broadcasts to a view back to the base.
 
     Raises
     ------
     ArgumentError
-        If the view does not determine it.
+        If the view does not determine the array.
     """
     maps = transform._linear_maps()
     first = transform.input_rank - values.ndim

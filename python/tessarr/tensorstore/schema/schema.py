@@ -1,7 +1,7 @@
 """Schemas: constraints on a new array, or properties of an open one.
 
-Constraints are added, never taken back: the rank, the data type, the domain and the units are
-hard; chunk layouts and codecs are merged by rules of their own.
+A schema only gains constraints. The rank, the data type, the domain and the units are hard
+constraints; chunk layouts and codecs define how they merge.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ from tessarr.types import JSONObject
 
 __all__ = ["Schema", "SchemaKeywords"]
 
-_OPEN: Final = -1  # stands for no rank
+_OPEN: Final = -1  # an unknown rank
 _new: Final = object.__new__
 
 
 class SchemaKeywords(TypedDict, total=False):
-    """What an array has to be, and what a new one shall be: the keywords of `Schema`."""
+    """The keywords of `Schema`: constraints on an open array or on a new array."""
 
     rank: int | None
     dtype: DTypeLike | None
@@ -74,30 +74,30 @@ class SchemaKeywords(TypedDict, total=False):
 
 
 class Schema(SchemaFields, Indexed):
-    """Constraints on an array: what has to be so, or is wished for.
+    """Constraints on an array, which must hold or apply if possible.
 
     Parameters
     ----------
     json : dict or Schema, optional
-        All as JSON.
+        All constraints as JSON.
     rank : int, optional
         The number of dimensions.
     dtype : dtype_like, optional
         The data type.
     domain : IndexDomain, optional
-        The bounds and labels; what is infinite and implicit is left open.
+        The bounds and labels; infinite implicit bounds are unconstrained.
     shape : sequence of int, optional
-        The domain, from the origin on.
+        The shape of the domain, whose origin is zero.
     chunk_layout : ChunkLayout, optional
-        How the array is cut into chunks.
+        The chunk shapes and their order in memory.
     codec : CodecSpec, optional
-        How chunks are encoded.
+        The encoding of chunks.
     fill_value : array_like, optional
-        What positions have that were never written; broadcast to the domain.
+        The value of elements that no stored chunk holds; it broadcasts to the domain.
     dimension_units : sequence of unit_like, optional
-        What one step along each dimension is.
+        The physical length of one step along each dimension.
     schema : Schema, optional
-        More constraints.
+        Further constraints.
 
     Raises
     ------
@@ -133,7 +133,7 @@ class Schema(SchemaFields, Indexed):
 
     @classmethod
     def _of(cls, parts: Mapping[str, Any]) -> Schema:
-        """Return what keywords say, which are all known."""
+        """Return a schema from known keywords."""
         new = cls()
         new._add(parts)
         return new
@@ -169,12 +169,12 @@ class Schema(SchemaFields, Indexed):
 
     @with_signature(SchemaKeywords)
     def update(self, **parts: Unpack[SchemaKeywords]) -> None:
-        """Add constraints; nothing is changed if one contradicts what is there.
+        """Add constraints; after an error, the schema is unchanged.
 
         Parameters
         ----------
         **parts
-            As for the class.
+            The keywords of the class.
 
         Raises
         ------
@@ -205,12 +205,12 @@ class Schema(SchemaFields, Indexed):
                 add(self, value)
 
     def _merge_with(self, other: Schema) -> Schema:
-        """Return these constraints and others together.
+        """Merge these constraints with others, as a new schema.
 
         Raises
         ------
         ArgumentError
-            If they contradict each other.
+            If the constraints contradict each other.
         """
         if self._is_empty:
             return other.copy()
@@ -219,7 +219,7 @@ class Schema(SchemaFields, Indexed):
         return new
 
     def copy(self) -> Self:
-        """Return the same constraints, apart.
+        """Return a copy of the schema.
 
         Examples
         --------
@@ -241,13 +241,13 @@ class Schema(SchemaFields, Indexed):
         return copy_attributes(self.copy(), self, memo)
 
     def _hard(self) -> Schema:
-        """Return what has to be so: the chunk layout without what is merely wished for."""
+        """Return the constraints without the soft constraints of the chunk layout."""
         new = self.copy()
         new._layout = self._layout.hard()
         return new
 
     def _of_elements(self, *, fill: bool) -> Schema:
-        """Return what is said of the data type, the units and, if asked, the fill value."""
+        """Return the data type, the units and, if `fill` is true, the fill value."""
         schema = Schema()
         schema._dtype, schema._units = self._dtype, self._units
         schema._fill = self._fill if fill else None
@@ -267,8 +267,8 @@ class Schema(SchemaFields, Indexed):
         return self._propagate(IndexTransform._of_view(view))
 
     @property
-    def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
-        """The schema with its dimensions in reverse order; while there are none, itself again.
+    def T(self) -> Self:  # noqa: N802 (the name in NumPy)
+        """The schema with reversed dimensions, or a copy if the rank is unknown.
 
         Examples
         --------
@@ -279,12 +279,12 @@ class Schema(SchemaFields, Indexed):
         return self.copy() if self._rank is None else super().T
 
     def _propagate(self, transform: IndexTransform) -> Self:
-        """Return the constraints of a view of what these are of.
+        """Return the schema of a view of the array.
 
         Raises
         ------
         ArgumentError
-            If the view does not fit.
+            If the view does not fit the schema.
         """
         if self._domain is not None:
             transform = transform._with_base_bounds(self._domain)
@@ -296,19 +296,19 @@ class Schema(SchemaFields, Indexed):
     def _propagate_fields(
         self, view: IndexTransform, layout: LayoutConstraints | None = None
     ) -> Self:
-        """Return the constraints of a view whose domain is to be as it is.
+        """Return the schema of a view whose domain is final.
 
         Parameters
         ----------
         view
-            The view.
+            The view of the array.
         layout
-            The constraints on its chunks, where these were found before.
+            The chunk layout of the view, if it is known.
 
         Raises
         ------
         ArgumentError
-            If the view does not fit.
+            If the view does not fit the schema.
         """
         new = _new(type(self))
         new._dtype, new._codec, new._fill = self._dtype, self._codec, self._fill
@@ -320,12 +320,12 @@ class Schema(SchemaFields, Indexed):
         return new
 
     def _before(self, transform: IndexTransform) -> Schema:
-        """Return the constraints of what is viewed, where these are those of the view.
+        """Return the schema of the base; this schema describes its view.
 
         Raises
         ------
         ArgumentError
-            If a constraint cannot be told of what is viewed.
+            If a constraint does not propagate to the base.
         """
         if self._rank not in {None, transform.input_rank}:
             raise ArgumentError(
@@ -344,7 +344,7 @@ class Schema(SchemaFields, Indexed):
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions, or None while it is open.
+        """The number of dimensions, or None if it is unknown.
 
         Examples
         --------
@@ -358,7 +358,7 @@ class Schema(SchemaFields, Indexed):
 
     @property
     def dtype(self) -> DataType | None:
-        """The data type, or None while it is open.
+        """The data type, or None if it is unknown.
 
         Examples
         --------
@@ -370,7 +370,7 @@ class Schema(SchemaFields, Indexed):
 
     @property
     def domain(self) -> IndexDomain | None:
-        """The domain, or None while it is open.
+        """The domain, or None if it is unknown.
 
         Examples
         --------
@@ -382,7 +382,7 @@ class Schema(SchemaFields, Indexed):
 
     @property
     def chunk_layout(self) -> ChunkLayout:
-        """The constraints on chunks; a copy.
+        """A copy of the constraints on chunks.
 
         Examples
         --------
@@ -395,7 +395,7 @@ class Schema(SchemaFields, Indexed):
 
     @property
     def codec(self) -> CodecSpec | None:
-        """The constraints on the encoding, or None where there are none.
+        """The constraints on the encoding, or None.
 
         Examples
         --------
@@ -407,7 +407,7 @@ class Schema(SchemaFields, Indexed):
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
-        """The fill value, or None while it is open; not to be written to.
+        """The fill value as a read-only array, or None if it is unknown.
 
         Examples
         --------
@@ -419,7 +419,7 @@ class Schema(SchemaFields, Indexed):
 
     @property
     def dimension_units(self) -> Units | None:
-        """The unit of each dimension, or None while the rank is open.
+        """The unit of each dimension, or None if the rank is unknown.
 
         Examples
         --------
@@ -433,7 +433,7 @@ class Schema(SchemaFields, Indexed):
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The least index of each dimension.
+        """The lower bound of each dimension.
 
         Examples
         --------
@@ -445,7 +445,7 @@ class Schema(SchemaFields, Indexed):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of indices of each dimension.
+        """The length of each dimension.
 
         Examples
         --------
@@ -457,7 +457,7 @@ class Schema(SchemaFields, Indexed):
 
     @property
     def size(self) -> int:
-        """The number of positions.
+        """The number of elements of the domain.
 
         Examples
         --------
@@ -485,7 +485,7 @@ class Schema(SchemaFields, Indexed):
             result["domain"] = self._domain.to_json()
         layout = self._layout
         if layout is not NO_LAYOUT and (layout.has_constraints or include_defaults):
-            # Which rank it has follows from that of the schema.
+            # The rank follows from the rank of the schema.
             whole = ChunkLayout._of(layout) if include_defaults else layout
             if layout_json := whole.to_json():
                 result["chunk_layout"] = layout_json
@@ -500,7 +500,7 @@ class Schema(SchemaFields, Indexed):
         return sort_members(result)
 
     def _key(self) -> tuple[Any, ...]:
-        """Return what is the same of schemas that are, but for the fill value."""
+        """Return a key that equal schemas share; the key ignores the fill value."""
         units = self._units if any(self._units) else ()
         layout = self._layout.key() if self._layout.has_constraints else None
         return self._rank, self._dtype, self._domain, self._codec, units, layout
@@ -547,7 +547,7 @@ _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
     "dimension_units": lambda made, units: made._add_units(units_of(units)),
     "schema": lambda made, schema: made._merge(_instance(schema, Schema, "schema")),
 }
-"""How constraints are added, by their keywords, in this order."""
+"""Functions that add constraints, by keyword, in the order of evaluation."""
 
 
 def _domain_of(shape: Iterable[int]) -> IndexDomain:

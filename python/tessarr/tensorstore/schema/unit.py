@@ -24,7 +24,7 @@ class Unit:
     Raises
     ------
     ArgumentError
-        If the JSON is not that of a unit.
+        If the JSON is not a valid unit.
 
     Examples
     --------
@@ -32,7 +32,7 @@ class Unit:
     (Unit(7, "nm"), '4 nm', [4.0, 'nm'])
     """
 
-    _multiplier: float = 1.0  # of a subclass that does not call `super().__init__()`
+    _multiplier: float = 1.0  # for a subclass that does not call `super().__init__()`
     _base_unit: str = ""
     __hash__ = None  # type: ignore[assignment]
 
@@ -57,7 +57,7 @@ class Unit:
 
     @property
     def multiplier(self) -> float:
-        """The factor of the base unit.
+        """The number of base units.
 
         Examples
         --------
@@ -68,7 +68,7 @@ class Unit:
 
     @property
     def base_unit(self) -> str:
-        """The name of the base unit; "" of a number without a unit.
+        """The name of the base unit; "" for a number without a unit.
 
         Examples
         --------
@@ -78,7 +78,7 @@ class Unit:
         return self._base_unit
 
     def to_json(self) -> list[Any]:
-        """Return the multiplier and the base unit.
+        """Return a list of the multiplier and the base unit.
 
         Examples
         --------
@@ -147,7 +147,7 @@ def _parse_pair(multiplier: Any, base_unit: Any) -> tuple[float, str]:
 
 
 def _parse_text(text: str) -> tuple[float, str]:
-    """Return the number at the beginning of a text, by default 1, and the rest."""
+    """Return the leading number of a text, or 1, and the rest of the text."""
     text = text.strip(_SPACE)
     number = _NUMBER.match(text)
     if number and math.isfinite(multiplier := float(number[0])):

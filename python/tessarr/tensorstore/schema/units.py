@@ -1,6 +1,7 @@
 """Physical units of dimensions: the length of one step.
 
-A unit is a multiplier and the name of a base unit, which is not interpreted: ``4 nm``, or ``nm``.
+A unit is a multiplier and the name of a base unit, such as ``4 nm`` or ``nm``. Tessarr does not
+interpret the name.
 """
 
 from __future__ import annotations
@@ -28,30 +29,30 @@ __all__ = [
 ]
 
 UnitLike: TypeAlias = "Unit | str | float | tuple[float, str] | None"
-"""What states the unit of a dimension; None where it is not known."""
+"""A unit in any supported form; None if the unit is unknown."""
 
 Units: TypeAlias = tuple[Unit | None, ...]
-"""A unit per dimension."""
+"""The unit of each dimension."""
 
 
 def unit_of(value: UnitLike) -> Unit | None:
-    """Return the unit that is stated.
+    """Convert a value to a unit.
 
     Raises
     ------
     TypeError
-        If it is not one.
+        If the value is not a unit.
     """
     return value if value is None or isinstance(value, Unit) else Unit(value)
 
 
 def units_of(values: Iterable[UnitLike]) -> Units:
-    """Return the units that are stated, one per dimension.
+    """Convert values to units, one per dimension.
 
     Raises
     ------
     TypeError
-        If they are not units.
+        If the values are not units.
     """
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise TypeError(f"dimension_units: {safe_repr(values)} is not a list of units")
@@ -59,12 +60,12 @@ def units_of(values: Iterable[UnitLike]) -> Units:
 
 
 def units_from_json(values: Any) -> Units:
-    """Return the units that JSON states, one per dimension.
+    """Return the units from JSON, one per dimension.
 
     Raises
     ------
     ArgumentError
-        If it is not a list of units.
+        If the JSON is not a list of units.
     """
     if not isinstance(values, (list, tuple)):
         raise ArgumentError(f"dimension_units: {safe_repr(values)} is not a list of units")
@@ -72,12 +73,12 @@ def units_from_json(values: Any) -> Units:
 
 
 def merge_units(old: Units, new: Units) -> Units:
-    """Return what is known of the units by both.
+    """Merge two lists of units.
 
     Raises
     ------
     ArgumentError
-        If they differ.
+        If two units of a dimension differ.
     """
     if not old or not new:
         return old or new
@@ -91,7 +92,7 @@ def merge_units(old: Units, new: Units) -> Units:
 
 
 def propagate_units(units: Units, transform: IndexTransform) -> Units:
-    """Return the units along the dimensions of a view."""
+    """Return the units of the dimensions of a view."""
     rank = transform.input_rank
     if not any(units):
         return (None,) * rank
@@ -103,12 +104,12 @@ def propagate_units(units: Units, transform: IndexTransform) -> Units:
 
 
 def propagate_units_back(units: Units, transform: IndexTransform) -> Units:
-    """Return the units of what is viewed, from those of the view.
+    """Return the units of the base; `units` are the units of its view.
 
     Raises
     ------
     ArgumentError
-        If a dimension of the view that has a unit is none of what is viewed.
+        If a dimension with a unit is not a dimension of the base.
     """
     return propagate_values_back(
         units,
