@@ -262,13 +262,13 @@ class Grid:
         stated = drop_absent(parts, GridKeywords)
         check_keywords(stated)
         if "rank" in stated:
-            stated["rank"] = int(stated["rank"])  # True is 1, but not in JSON
+            stated["rank"] = int(stated["rank"])  # converts True, which is not a JSON integer
         self._add(stated)
 
     def _add(self, stated: dict[str, Any]) -> None:
         new = Grid._of(self._constraints, self._rank)
         if "rank" in stated:
-            new._fix_rank(integer(-1, 32)(stated["rank"], "rank"))  # -1 is open
+            new._fix_rank(integer(-1, 32)(stated["rank"], "rank"))  # -1 is an unknown rank
         for name in (one for one in GridKeywords.__annotations__ if one in stated):
             if name.startswith("grid"):
                 other = Grid(stated[name])

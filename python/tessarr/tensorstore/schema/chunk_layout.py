@@ -150,7 +150,7 @@ class ChunkLayout:
                 continue
             check_keywords({name: value})
             if name == "rank":
-                value = int(value)  # True is 1, but not in JSON
+                value = int(value)  # converts True, which is not a JSON integer
             if name != "rank" or value != -1:
                 new = _with(new, {name: value})
         self._constraints = _finalize(new) if as_bool(finalize, "finalize") else new

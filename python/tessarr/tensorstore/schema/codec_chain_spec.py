@@ -56,7 +56,7 @@ class CodecEntry:
     name : str
         The name in format 3.
     kind : {"array_array", "array_bytes", "bytes_bytes"}
-        The role of the codec: what it encodes to what.
+        The role of the codec: its input and output.
     options : mapping
         Members of the configuration; codec chains are `ChainSpec` objects.
     """

@@ -243,7 +243,7 @@ def fill_to_json(fill: npt.NDArray[Any]) -> Any:
         return pairs.tolist()
     if fill.dtype.kind in "biuf":
         return fill.tolist()
-    whole = fill.dtype.name.startswith(("int", "uint"))  # of few bits
+    whole = fill.dtype.name.startswith(("int", "uint"))  # types of 2 or 4 bits
     return fill.astype(np.int64 if whole else np.float64).tolist()
 
 
@@ -293,7 +293,7 @@ def encode_record_fill(fill: npt.NDArray[Any], stored: data_types.DataType) -> b
         raise ArgumentError("fill_value: that of records of several fields is given in metadata")
     record = np.zeros((), stored.numpy)
     field = stored.numpy[names[0]].base
-    if fill.dtype == object and field.kind in "biufc":  # JSON, which NumPy would take for true
+    if fill.dtype == object and field.kind in "biufc":  # NumPy would convert JSON text to true
         one = data_types.to_data_type(field)
         data = b"".join(_element(one, value) for value in fill.flat)
         fill = np.frombuffer(data, field).reshape(fill.shape)

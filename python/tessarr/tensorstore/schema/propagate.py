@@ -1,7 +1,7 @@
 """Propagation of per-dimension values through index transforms, in both directions.
 
-A property of a dimension propagates only through an output index map with a single input
-dimension, and only if no other map uses the same dimension.
+A value propagates only through an output index map with a single input dimension. No other map
+may use the same dimension.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class Schema(SchemaFields, Indexed):
     domain : IndexDomain, optional
         The bounds and labels; infinite implicit bounds are unconstrained.
     shape : sequence of int, optional
-        The shape of the domain, whose origin is zero.
+        The shape of a domain with the origin zero.
     chunk_layout : ChunkLayout, optional
         The chunk shapes and their order in memory.
     codec : CodecSpec, optional
@@ -296,7 +296,7 @@ class Schema(SchemaFields, Indexed):
     def _propagate_fields(
         self, view: IndexTransform, layout: LayoutConstraints | None = None
     ) -> Self:
-        """Return the schema of a view whose domain is final.
+        """Return the schema of a view with a final domain.
 
         Parameters
         ----------

@@ -22,12 +22,12 @@ __all__ = ["spec_of_url"]
 
 
 def spec_of_url(url: str) -> JSONObject:
-    """Return the JSON of the spec that a URL means.
+    """Return the spec of a URL as JSON.
 
     Raises
     ------
     ArgumentError
-        If it is malformed.
+        If the URL is malformed.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def spec_of_url(url: str) -> JSONObject:
 
 
 def _after(part: str, found: JSONObject | None, kvstore: JSONObject) -> JSONObject:
-    """Return the JSON of what a part of the URL means, behind what is found."""
+    """Return the JSON after one more part of the URL; `found` is the JSON of earlier parts."""
     scheme = part.partition(":")[0]
     text = unquote_path(decode_part(part).removeprefix("//"))
     if scheme in _VIEWS:

@@ -23,12 +23,12 @@ class ResourceSpec(DriverSpec):
         self._references.collect_resources(naming)
 
     def has_same_resources(self, other: DriverSpec) -> bool:
-        """Return whether bound resources are the very same."""
+        """Return whether both specs use the same bound resources."""
         assert isinstance(other, ResourceSpec)
         return self._references.has_same_resources(other._references)
 
     def bind(self, context: Context) -> Self:
-        """Return the spec with the resources of a context."""
+        """Return the spec with resources from a context."""
         return self._referring(self._references.bind(context))
 
     def strip(self) -> Self:
@@ -36,11 +36,11 @@ class ResourceSpec(DriverSpec):
         return self._referring(self._references.strip())
 
     def unbind(self, naming: Naming) -> Self:
-        """Return the spec with the names of its resources."""
+        """Return the spec with names instead of resources."""
         return self._referring(self._references.unbind(naming))
 
     def _referring(self, references: References) -> Self:
         new = object.__new__(type(self))
-        new.__dict__ = self.__dict__.copy()  # as copy() would, but all members at once
+        new.__dict__ = self.__dict__.copy()  # faster than copy()
         new._references = references
         return new

@@ -48,7 +48,7 @@ DRIVERS: Final[dict[str, str]] = {
     "stack": "tessarr.tensorstore.drivers.stack.stack_spec:StackSpec",
     "virtual_chunked": "tessarr.tensorstore.drivers.virtual_chunked.virtual_spec:VirtualSpec",
 }
-"""The `DriverSpec` of each driver, by its name in specs."""
+"""The `DriverSpec` class of each driver, by the driver's name in specs."""
 
 
 @cache
@@ -58,7 +58,7 @@ def driver_spec(name: str) -> type[DriverSpec]:
     Raises
     ------
     ArgumentError
-        If there is no such driver.
+        If the driver does not exist.
     """
     where = DRIVERS.get(name)
     if where is None:
@@ -71,7 +71,7 @@ def driver_spec(name: str) -> type[DriverSpec]:
 
 
 class OpenKeywords(TypedDict, total=False):
-    """Keywords of opening: see `tessarr.tensorstore.open`."""
+    """Keywords that control opening: see `tessarr.tensorstore.open`."""
 
     open_mode: OpenMode | None
     open: bool | None
@@ -98,20 +98,20 @@ OF_SCHEMA: Final = frozenset(SchemaKeywords.__annotations__)
 
 @dataclass(slots=True)
 class SpecChanges:
-    """Changes of a spec, without those of its view.
+    """Changes of a spec, except those of its view.
 
     Parameters
     ----------
     mode, flags
-        How it is opened; see `OpenMode.apply_changes`.
+        Changes of the open mode; see `OpenMode.apply_changes`.
     schema
-        Constraints to be added, of the driver's own dimensions.
+        Constraints to add, on the driver's dimensions.
     kvstore
-        Where it is, if that is not said yet.
+        The kvstore, if the spec has none.
     recheck_metadata, recheck_data
-        Since when what is remembered is fresh; None leaves it.
+        Staleness bounds of cached values; None keeps the current bound.
     minimal
-        Whether metadata are forgotten that are found where the array is.
+        Whether to remove metadata that the array's metadata document contains.
     """
 
     mode: OpenMode | None = None
@@ -124,7 +124,7 @@ class SpecChanges:
 
     @classmethod
     def of(cls, keywords: dict[str, Any]) -> SpecChanges:
-        """Return the options that keywords state, but for those of schemas; they are taken out."""
+        """Remove all keywords except those of schemas from `keywords`, and return the changes."""
         flags = {n: as_bool(keywords.pop(n), n) for n in OpenMode._names() if n in keywords}
         given = ((name, keywords.pop(name, None)) for name in _RECHECKS)
         both, metadata, data = (
@@ -145,13 +145,14 @@ class OpenRequest(NamedTuple):
     Parameters
     ----------
     read, write
-        Whether it shall be read and written; if neither is said, whatever is possible.
+        Whether to open for reading and for writing. If both are true, `both` distinguishes a
+        requirement from a preference.
     transaction, batch
-        What opening takes part in.
+        The transaction and the batch of the open operation.
     both
-        Whether reading and writing were both asked for, and not only what is possible.
+        Whether the user requires both reading and writing.
     sharing
-        What it shares with others that begin at the same time.
+        The read group of the open operation.
     """
 
     read: bool = True
@@ -168,9 +169,9 @@ class OpenResult(NamedTuple):
     Parameters
     ----------
     driver
-        What reads and writes.
+        The driver that reads and writes.
     view
-        The spec's view of it; its implicit bounds are yet to become those of the driver.
+        The spec's view of the driver; its implicit bounds do not yet match the driver's domain.
     """
 
     driver: Driver
@@ -178,41 +179,41 @@ class OpenResult(NamedTuple):
 
 
 class DriverSpec:
-    """The driver's part of a spec: an immutable value.
+    """The driver's part of a spec, as an immutable value.
 
     Parameters
     ----------
     schema
-        The constraints on the array, of the driver's own dimensions.
+        The constraints on the array, on the driver's dimensions.
     """
 
     name: ClassVar[str]
 
     schema: Schema
     ranked: bool = True
-    """Whether its rank is its own, and not only that of what it is a view of."""
+    """Whether the JSON states the driver's rank, instead of only the rank of the base."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
-        """Return the spec that JSON states; take its members out of `members`."""
+        """Return the spec from JSON; remove the driver's members from `members`."""
         raise NotImplementedError
 
     @classmethod
     def of(
         cls, driver: Driver, view: IndexTransform, *, minimal: bool
     ) -> tuple[Self, IndexTransform]:
-        """Return the spec of an open driver, with bound resources, and the view as it tells it."""
+        """Return the spec of an open driver, with bound resources, and the view of the spec."""
         raise NotImplementedError
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
-        """Return the members of its JSON; not ``driver`` and ``schema`` and those of views."""
+        """Return the JSON members of the driver, without ``driver``, ``schema`` and the view."""
         raise NotImplementedError
 
     def effective(self) -> Schema:
-        """Return all that is known without looking, of the driver's dimensions, but for the codec.
+        """Return all constraints that need no I/O, on the driver's dimensions, without the codec.
 
         Raises
         ------
@@ -222,87 +223,87 @@ class DriverSpec:
         return self.schema
 
     def codec(self) -> CodecSpec | None:
-        """Return what is known of the encoding, or None.
+        """Return the constraints on the encoding, or None.
 
         Raises
         ------
         ArgumentError
-            If constraints on it contradict each other.
+            If constraints on the encoding contradict each other.
         """
         return self.effective().codec
 
     def outline(self) -> Schema:
-        """Return what is known of the rank, the data type and the domain.
+        """Return the constraints on the rank, the data type and the domain.
 
         Raises
         ------
         ArgumentError
-            If constraints on these contradict each other.
+            If these constraints contradict each other.
         """
         return self.effective()
 
     def apply_changes(self, options: SpecChanges) -> Self:
-        """Return the spec with options.
+        """Return the spec with changes.
 
         Raises
         ------
         ArgumentError
-            If it cannot have one of them.
+            If the driver does not support a change.
         """
         raise NotImplementedError
 
     def with_assumed_metadata(self) -> Self:
-        """Return the spec that opens the same again, and reads no metadata for it."""
+        """Return the spec that opens the same array again without a request for metadata."""
         return self.apply_changes(SpecChanges(flags={"assume_cached_metadata": True}))
 
     def collect_resources(self, naming: Naming) -> None:
-        """Tell which bound resources of contexts are used, each as often as it is."""
+        """Add the bound resources to `naming`, once for each use."""
 
     def has_same_resources(self, other: DriverSpec) -> bool:
-        """Return whether bound resources are the very same; all else is told by the JSON."""
+        """Return whether both specs use the same bound resources."""
         return True
 
     def bind(self, context: Context) -> Self:
-        """Return the spec with the resources of a context; those that are bound stay."""
+        """Return the spec with resources from a context; bound resources do not change."""
         return self
 
     def strip(self) -> Self:
-        """Return the spec without resources, which are then those it is opened with."""
+        """Return the spec without resources; opening then supplies them from its context."""
         return self
 
     def unbind(self, naming: Naming) -> Self:
-        """Return the spec with the names of its resources."""
+        """Return the spec with names instead of resources."""
         return self
 
     def open(self, view: IndexTransform | None, opening: OpenRequest) -> Future[OpenResult]:
-        """Start to open; the spec is bound.
+        """Start to open the spec, which must be bound.
 
         Parameters
         ----------
         view
-            The spec's view, or None.
+            The view of the spec, or None.
         opening
-            How.
+            The arguments of opening.
         """
         raise NotImplementedError
 
     @property
     def open_mode(self) -> OpenMode:
-        """What opening may do."""
+        """The open mode of the spec."""
         return OpenMode(open=True)
 
     @property
     def kvstore(self) -> Any:
-        """Where it is, or None."""
+        """The spec of the kvstore, or None."""
         return None
 
     @property
     def base(self) -> Any:
-        """The spec of what this is a view of, if it is one of a single array; else None."""
+        """The spec of the base if this spec is a view of a single array, else None."""
         return None
 
     def base_of(self, view: IndexTransform) -> Any:
-        """Return the spec of what a view of this is one of; None if it is one of no other."""
+        """Return the base of a view of this spec, or None if this spec has no base."""
         base = self.base
         try:
             return None if base is None else base[view]
@@ -311,11 +312,11 @@ class DriverSpec:
 
     @property
     def url(self) -> str:
-        """The URL that says the same.
+        """The URL of the spec.
 
         Raises
         ------
         UnsupportedError
-            If there is none.
+            If no URL can represent the spec.
         """
         raise UnsupportedError(f"a spec of the driver {self.name!r} cannot be told as a URL")

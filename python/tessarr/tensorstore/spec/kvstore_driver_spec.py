@@ -22,21 +22,21 @@ __all__ = ["KvStoreDriverSpec", "kvstore_spec_of"]
 
 
 class KvStoreDriverSpec(ResourceSpec):
-    """A spec with a place, which may be open yet, and resources of a context."""
+    """A spec with an optional kvstore and with resources of a context."""
 
     _place: Place | None
     _mode: OpenMode
 
     def _check_parts(self) -> None:
-        """Raise an error if the schema does not fit the rest."""
+        """Raise an error if the schema contradicts other parts of the spec."""
 
     @staticmethod
     def _put_at(place: Place) -> Place:
-        """Return the place that is meant by one that was given."""
+        """Normalize the kvstore of a spec."""
         return place
 
     def _take_place(self, members: dict[str, Any]) -> None:
-        """Take where it is from the members of JSON that tell it, if there are any."""
+        """Set the kvstore from ``kvstore`` and ``path``, and remove them from `members`."""
         within = take_member(members, "path", text)
         place = take_member(members, "kvstore", lambda given, _: kvstore_spec_of(given))
         if place is None:
@@ -47,7 +47,7 @@ class KvStoreDriverSpec(ResourceSpec):
         self._place = place and self._put_at(place)
 
     def apply_changes(self, options: SpecChanges) -> Self:
-        """Return the spec with options."""
+        """Return the spec with changes."""
         new = self._referring(self._references)
         if options.schema is not None:
             new._constrain(options)
@@ -63,37 +63,37 @@ class KvStoreDriverSpec(ResourceSpec):
         return new
 
     def _constrain(self, options: SpecChanges) -> None:
-        """Add constraints."""
+        """Add constraints on the schema."""
         assert options.schema is not None
         self.schema = self.schema._merge_with(options.schema)
         self._check_parts()
 
     def _forget(self) -> None:
-        """Forget metadata that are found where the array is."""
+        """Remove metadata that the array's metadata document contains."""
 
     def _take_rechecks(self, options: SpecChanges) -> None:
-        """Take since when what is remembered is fresh."""
+        """Set the staleness bounds of cached values."""
         raise NotImplementedError
 
     def collect_resources(self, naming: Naming) -> None:
-        """Tell which bound resources are used."""
+        """Add the bound resources to `naming`."""
         if self._place is not None:
             self._place._see(naming)
         super().collect_resources(naming)
 
     def has_same_resources(self, other: DriverSpec) -> bool:
-        """Return whether bound resources are the very same."""
+        """Return whether both specs use the same bound resources."""
         assert isinstance(other, KvStoreDriverSpec)
         return super().has_same_resources(other) and self._place == other._place
 
     def bind(self, context: Context) -> Self:
-        """Return the spec with the resources of a context."""
+        """Return the spec with resources from a context."""
         return self._with(
             self._references.bind(context), self._place and self._place._bound(context)
         )
 
     def at(self, place: Place, references: References, context: Context) -> Self:
-        """Return the spec of the same at a place, with resources, and else those of a context."""
+        """Return the spec for another kvstore, with resources from `references` and `context`."""
         return self._with(self._references.bind(context, references), self._put_at(place))
 
     def strip(self) -> Self:
@@ -101,7 +101,7 @@ class KvStoreDriverSpec(ResourceSpec):
         return self._with(self._references.strip(), self._place and self._place._strip())
 
     def unbind(self, naming: Naming) -> Self:
-        """Return the spec with the names of its resources."""
+        """Return the spec with names instead of resources."""
         return self._with(
             self._references.unbind(naming), self._place and self._place._unbind(naming)
         )
@@ -113,23 +113,23 @@ class KvStoreDriverSpec(ResourceSpec):
 
     @property
     def open_mode(self) -> OpenMode:
-        """What opening may do."""
+        """A copy of the open mode of the spec."""
         return copy(self._mode)
 
     @property
     def kvstore(self) -> Any:
-        """Where it is."""
+        """A copy of the spec of the kvstore, or None."""
         return None if self._place is None else self._place.copy()
 
     @property
     def url(self) -> str:
-        """The URL that says the same."""
+        """The URL of the spec."""
         if self._place is None:
             raise ArgumentError("the spec has no kvstore: there is no URL")
         return f"{self._place.url}|{self._suffix()}"
 
     def _where(self) -> str:
-        """Return what errors call the place."""
+        """Return the description of the kvstore for messages."""
         assert self._place is not None
         return describe_place(self._place)
 
@@ -139,7 +139,7 @@ class KvStoreDriverSpec(ResourceSpec):
 
 
 def kvstore_spec_of(given: Any) -> Place:
-    """Return the spec of a key-value store that a user means."""
+    """Convert a user's value to the spec of a kvstore."""
     result = given.spec(retain_context=True) if hasattr(given, "with_transaction") else Place(given)
     assert isinstance(result, Place)
     return result

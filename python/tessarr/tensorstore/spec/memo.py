@@ -15,7 +15,7 @@ _SIZE: Final = 256
 
 
 class Memo:
-    """A bounded cache of values that nothing modifies, by their keys; the key None has no value.
+    """A bounded cache of values that nothing modifies; it stores no value for the key None.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class Memo:
         return None if key is None else self._values.get(key)
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Add a value; a full cache drops all others."""
+        """Add a value; a full memo first drops all others."""
         if key is None:
             return
         if len(self._values) >= _SIZE:
@@ -44,11 +44,11 @@ class Memo:
 
 
 parsed_specs: Final = Memo()
-"""Parsed specs by their JSON; shared, so copy one before you change it."""
+"""Parsed specs by their JSON; callers share them, so copy a spec before you change it."""
 
 
 def has_store(json: Any, key: Hashable) -> bool:
-    """Whether JSON with this key contains a store: equal stores are different stores."""
+    """Return whether JSON contains a store; equal stores are different stores."""
     if type(key) is bytes and b"tessarr" not in key:
         return False
     if isinstance(json, dict):

@@ -24,20 +24,20 @@ _BOOLEANS: Final = frozenset({bool})
 
 @dataclass(slots=True, weakref_slot=True, repr=False, kw_only=True)
 class OpenMode:
-    """What opening may do.
+    """What an open operation may do.
 
     Parameters
     ----------
     open
-        Open an array that exists.
+        Open an existing array.
     create
-        Create one; with `open`, where none exists.
+        Create an array; with `open`, only if no array exists.
     delete_existing
-        Delete first what exists, with everything below it.
+        First delete the existing array and everything below it.
     assume_metadata
-        Neither read nor write metadata, ever: they are what the spec says.
+        Never read or write metadata; the spec supplies them.
     assume_cached_metadata
-        Do not read metadata to open: they are what the spec says, until they are needed anew.
+        Open without reading metadata; the spec supplies them until the first recheck.
 
     Examples
     --------
@@ -58,16 +58,16 @@ class OpenMode:
                 setattr(self, name, as_bool(value, name))
 
     def __getstate__(self) -> object:
-        return object.__getstate__(self)  # said anew, so that old protocols, too, have it
+        return object.__getstate__(self)  # for old pickle protocols too
 
     @classmethod
     def _take(cls, members: dict[str, Any]) -> OpenMode:
-        """Take what JSON says of it out of `members`.
+        """Remove the members of the mode from `members`, and return the mode.
 
         Raises
         ------
         ArgumentError
-            If a member is no boolean.
+            If a member is not a boolean.
         """
         result = {name: members.pop(name) for name in cls._names() if name in members}
         for name, value in result.items():
@@ -90,12 +90,12 @@ class OpenMode:
 
     @property
     def _assumes(self) -> bool:
-        """Whether opening reads no metadata."""
+        """Whether the array opens without a read of metadata."""
         return self.assume_metadata or self.assume_cached_metadata
 
     @property
     def _looks(self) -> bool:
-        """Whether opening begins by looking for metadata: it does not where all is made anew."""
+        """Whether opening starts with a read of metadata."""
         return self.open and not (self.assume_metadata or self.assume_cached_metadata)
 
     def _changed(self, given: OpenMode | None, flags: dict[str, bool]) -> OpenMode:
@@ -104,10 +104,10 @@ class OpenMode:
         Parameters
         ----------
         given
-            A mode that takes the place of this one.
+            A mode that replaces this one.
         flags
-            What is allowed in addition to `given`. If this says neither that existing arrays are
-            opened nor that new ones are created, it is in addition to this mode.
+            Flags in addition to `given`. Unless one of them contains ``open`` or ``create``, the
+            result also contains the flags of this mode.
         """
         asked = {name for name, value in flags.items() if value}
         if given is None and not asked:
@@ -120,11 +120,11 @@ class OpenMode:
         return OpenMode(**dict.fromkeys(asked | kept, True))._with_implied_flags()
 
     def _values(self) -> tuple[bool, ...]:
-        """Return what only equal modes have."""
+        """Return the flags, which are equal only for equal modes."""
         return _values(self)
 
     def _check(self) -> None:
-        """Raise an error if the flags exclude each other.
+        """Raise an error if the flags contradict each other.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class OpenMode:
             raise ArgumentError(f"{assume} with delete_existing: nothing can be opened like this")
 
     def _to_json(self, *, include_defaults: bool = False) -> JSONObject:
-        """Return the members that state it; what is as by default is left out.
+        """Return the JSON members of the mode, by default without false flags.
 
         Examples
         --------

@@ -1,6 +1,6 @@
 """Specs as JSON and as the state of a pickle.
 
-Resources have names in JSON, which all parts of a spec share: see `Naming`.
+All parts of a spec share the names of resources: see `Naming`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tessarr.types import JSONObject
 
 Spec: TypeAlias = Any
-"""What is told, which is made of what is here."""
+"""A spec; this module does not import the class, because `spec` imports this module."""
 
 __all__ = ["context_json", "everything", "naming_of", "pickled_json", "to_minimal_json"]
 
@@ -29,12 +29,12 @@ def naming_of(driver: DriverSpec, *, bound: bool = False, brief: bool = False) -
 
 
 def to_minimal_json(spec: Spec, *, bound: bool = False) -> JSONObject:
-    """Return the JSON without defaults, parts of which are not to be modified, in any order."""
+    """Return unsorted JSON without defaults; the caller must not modify it."""
     return everything(spec, naming_of(spec._driver, bound=bound))
 
 
 def pickled_json(spec: Spec) -> tuple[JSONObject, Context | None]:
-    """Return the JSON as above, and the context that it is to be bound with, if it is."""
+    """Return the JSON for a pickle, and the context for binding if the spec is bound."""
     naming = naming_of(spec._driver, brief=True)
     json, context = everything(spec, naming), naming.shared_context()
     if context is not None:
@@ -43,18 +43,18 @@ def pickled_json(spec: Spec) -> tuple[JSONObject, Context | None]:
 
 
 def everything(spec: Spec, naming: Naming, *, include_defaults: bool = False) -> JSONObject:
-    """Return the JSON by the names of resources; not to be modified, in any order."""
+    """Return unsorted JSON with names of resources; the caller must not modify it."""
     return {**_parts(spec, naming, include_defaults=include_defaults), **_dimensions(spec)}
 
 
 def context_json(context: Any, *, include_defaults: bool = False) -> JSONObject:
-    """Return the JSON of the context of a spec, or of none."""
+    """Return the JSON of a context spec; an empty object for None."""
     json: JSONObject = {} if context is None else context.to_json(include_defaults)
     return json
 
 
 def _parts(spec: Spec, naming: Naming, *, include_defaults: bool = False) -> JSONObject:
-    """Return all of the JSON but what is said of dimensions."""
+    """Return the JSON without the members for dimensions."""
     result: JSONObject = {"driver": spec._driver.name}
     result.update(spec._driver.members(naming, include_defaults=include_defaults))
     context = {
@@ -81,7 +81,7 @@ def _parts(spec: Spec, naming: Naming, *, include_defaults: bool = False) -> JSO
 
 
 def _dimensions(spec: Spec) -> JSONObject:
-    """Return the members of the JSON that tell dimensions."""
+    """Return the JSON members for dimensions."""
     if spec._view is not None:
         return {"transform": spec._view.to_json()}
     known = spec._driver.outline()

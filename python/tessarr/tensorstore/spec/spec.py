@@ -64,21 +64,21 @@ _new: Final = object.__new__
 
 
 class Spec(Indexable):
-    """What is to be opened or created, where and how.
+    """A description of what to open or create.
 
     Parameters
     ----------
     json : dict, str or Spec
-        All as JSON, or a URL: ``file:///path|zarr3:``.
+        The spec as JSON, or a URL: ``file:///path|zarr3:``.
 
     Raises
     ------
     ArgumentError
-        If it states no spec.
+        If the JSON is not a valid spec.
 
     Notes
     -----
-    Indexing a spec gives one of a view: what it opens is that view.
+    An indexed spec opens a view of the array.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Spec(Indexable):
 
     @classmethod
     def _from_json(cls, json: Any) -> Spec:
-        """Return the spec that JSON states; equal JSON shares one spec."""
+        """Return the spec from JSON; equal JSON shares one spec."""
         key = make_cache_key(json)
         spec: Spec | None = parsed_specs.get(key)
         if spec is None:
@@ -162,7 +162,7 @@ class Spec(Indexable):
     # Indexing
 
     def _known(self) -> IndexTransform | None:
-        """Return the view, or None where not even its rank is known."""
+        """Return the view, or None if its domain is unknown."""
         if self._view is not None:
             return self._view
         known = self._driver.outline().domain
@@ -183,11 +183,11 @@ class Spec(Indexable):
     def _with_view(self, view: View) -> Self:
         return self._of(self._driver, IndexTransform._of_view(view), self._context)
 
-    # What it says
+    # Properties
 
     @property
     def transform(self) -> IndexTransform | None:
-        """Where in the array each position is; None while nothing is known of its domain.
+        """The index transform from the view to the array, or None if the domain is unknown.
 
         Examples
         --------
@@ -206,7 +206,7 @@ class Spec(Indexable):
 
     @property
     def schema(self) -> Schema:
-        """All that is known without looking.
+        """All constraints that need no I/O.
 
         Examples
         --------
@@ -223,14 +223,14 @@ class Spec(Indexable):
         return known
 
     def _seen(self) -> Schema:
-        """Return the schema but for the codec: what is said of that may contradict itself."""
+        """Return the schema without the codec, whose constraints may contradict each other."""
         known = self._driver.effective()
         view = self._view
         return known.copy() if view is None else known._propagate_fields(view)
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions, or None while it is open.
+        """The number of dimensions, or None if it is unknown.
 
         Examples
         --------
@@ -246,7 +246,7 @@ class Spec(Indexable):
 
     @property
     def dtype(self) -> DataType | None:
-        """The data type, or None while it is open.
+        """The data type, or None if it is unknown.
 
         Examples
         --------
@@ -258,7 +258,7 @@ class Spec(Indexable):
 
     @property
     def domain(self) -> IndexDomain | None:
-        """The domain, or None while it is open.
+        """The domain, or None if it is unknown.
 
         Examples
         --------
@@ -274,7 +274,7 @@ class Spec(Indexable):
 
     @property
     def shape(self) -> Shape:
-        """The number of indices of each dimension.
+        """The length of each dimension.
 
         Examples
         --------
@@ -288,7 +288,7 @@ class Spec(Indexable):
 
     @property
     def origin(self) -> Shape:
-        """The least index of each dimension.
+        """The lower bound of each dimension.
 
         Examples
         --------
@@ -316,7 +316,7 @@ class Spec(Indexable):
 
     @property
     def chunk_layout(self) -> ChunkLayout:
-        """What is known of chunks.
+        """The constraints on chunks.
 
         Examples
         --------
@@ -332,7 +332,7 @@ class Spec(Indexable):
 
     @property
     def codec(self) -> CodecSpec | None:
-        """What is known of the encoding, or None.
+        """The constraints on the encoding, or None.
 
         Examples
         --------
@@ -346,7 +346,7 @@ class Spec(Indexable):
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
-        """The fill value, or None while it is open.
+        """The fill value, or None if it is unknown.
 
         Examples
         --------
@@ -360,7 +360,7 @@ class Spec(Indexable):
 
     @property
     def dimension_units(self) -> Units | None:
-        """The units, or None while the rank is open.
+        """The units of the dimensions, or None if the rank is unknown.
 
         Examples
         --------
@@ -374,7 +374,7 @@ class Spec(Indexable):
 
     @property
     def open_mode(self) -> OpenMode:
-        """What opening may do.
+        """The open mode: what opening may do.
 
         Examples
         --------
@@ -388,7 +388,7 @@ class Spec(Indexable):
 
     @property
     def kvstore(self) -> Any:
-        """Where the array is: a `KvStore.Spec`, or None.
+        """The `KvStore.Spec` of the array, or None.
 
         Examples
         --------
@@ -400,7 +400,7 @@ class Spec(Indexable):
 
     @property
     def base(self) -> Spec | None:
-        """The spec of what this is a view of, if the driver is one of a single array.
+        """The spec of the base if this spec is a view of a single array, else None.
 
         Examples
         --------
@@ -415,12 +415,12 @@ class Spec(Indexable):
 
     @property
     def url(self) -> str:
-        """The URL that says the same, but for what URLs do not say.
+        """The URL of the spec, without parts that a URL cannot represent.
 
         Raises
         ------
         ArgumentError
-            If there is none.
+            If no URL can represent the spec.
 
         Examples
         --------
@@ -442,21 +442,22 @@ class Spec(Indexable):
         minimal_spec: bool | None = None,
         **keywords: Unpack[SpecKeywords],
     ) -> None:
-        """Add constraints, or change how it is opened; nothing is changed by what fails.
+        """Add constraints or change how the spec opens; after an error, the spec is unchanged.
 
         Parameters
         ----------
         unbind_context
-            Replace bound resources by their JSON.
+            Whether to replace bound resources by their JSON.
         strip_context
-            Remove resources, so that those of the context are used with which it is opened.
+            Whether to remove resources; opening then supplies them from its context.
         context
-            Bind resources to those of a context.
+            The context that supplies unbound resources.
         minimal_spec
-            Forget metadata that are found where the array is; the view keeps the domain.
+            Whether to remove metadata that the metadata document contains. The view keeps its
+            domain.
         **keywords
-            As for `open`: how it is opened (`open` and `create` take the place of what was said
-            before), where the array is, and constraints, of the dimensions of the view.
+            The keywords of `open`: the open mode, the kvstore, and constraints on the dimensions of
+            the view. The flags `open` and `create` replace the previous mode.
 
         Raises
         ------
@@ -486,11 +487,11 @@ class Spec(Indexable):
         self._assign(new)
 
     def _strip(self) -> Spec:
-        """Return the spec with the resources of the context with which it is opened."""
+        """Return the spec without resources."""
         return self._of(self._driver.strip(), self._view)
 
     def _with(self, keywords: SpecKeywords) -> Spec:
-        """Return the spec with keywords."""
+        """Return the spec with the changes of keywords."""
         changes: dict[str, Any] = drop_absent(keywords, SpecKeywords)
         parts = {name: changes.pop(name) for name in OF_SCHEMA & changes.keys()}
         options = SpecChanges.of(changes) if changes else SpecChanges()
@@ -499,25 +500,25 @@ class Spec(Indexable):
         return self._of(self._driver.apply_changes(options), self._view, self._context)
 
     def _minimal(self) -> Spec:
-        """Return the spec without metadata that are found where the array is."""
+        """Return the spec without metadata that the metadata document contains."""
         view, domain = self._view, self._driver.outline().domain
         if view is None and domain is not None:
             view = IndexTransform._whole(domain)
         return self._of(self._driver.apply_changes(SpecChanges(minimal=True)), view, self._context)
 
     def _driver_schema(self, parts: Any) -> Schema:
-        """Return constraints on the view as constraints on what the driver has."""
+        """Convert constraints on the view to constraints on the driver's dimensions."""
         wanted = Schema._of(parts)
         return wanted if self._view is None else wanted._before(self._view)
 
     # Resources
 
     def _bound(self, context: Context | None) -> Spec:
-        """Return the spec with all resources, those that it defines itself included."""
+        """Return the spec with all resources, including those of its own context."""
         return self._of(self._bound_driver(context), self._view)
 
     def _bound_driver(self, context: Context | None) -> DriverSpec:
-        """Return what it says of its driver, with all resources."""
+        """Return the driver's part of the spec with all resources."""
         within = new_context() if context is None else context
         if self._context is not None:
             within = Context(self._context, within)
@@ -532,17 +533,17 @@ class Spec(Indexable):
         return new
 
     def _copy_resources(self, memo: dict[int, Any]) -> Spec:
-        """Return the spec with resources that are deep copies."""
+        """Return the spec with deep copies of its resources."""
         naming = naming_of(self._driver, brief=True)
         beside = naming.shared_context(own=lambda found: deepcopy(found, memo))
         if beside is None:
             return self._unbind()
         return self._of(self._driver.unbind(naming), self._view)._bound(beside)
 
-    # Forms
+    # Copies, JSON and pickles
 
     def copy(self) -> Spec:
-        """Return the same, apart.
+        """Return a copy of the spec.
 
         Examples
         --------
@@ -563,12 +564,12 @@ class Spec(Indexable):
         return self.copy()
 
     def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002
-        """Return the JSON.
+        """Return the JSON of the spec.
 
         Parameters
         ----------
         include_defaults
-            Whether to name members that are as they are by default.
+            Whether to include members that have their default values.
 
         Examples
         --------
@@ -602,7 +603,7 @@ class Spec(Indexable):
     def __repr__(self) -> str:
         try:
             return format_repr("Spec", to_minimal_json(self, bound=True))
-        except UnsupportedError:  # functions and bytes are no JSON
+        except UnsupportedError:  # JSON cannot represent functions and bytes
             return "Spec(...)"
 
     def __getstate__(self) -> tuple[JSONObject, Context | None]:
@@ -616,7 +617,7 @@ class Spec(Indexable):
 
 
 def spec_of(value: Any) -> Spec:
-    """Return the spec that a user means by itself, JSON, a URL or a store: others may have it."""
+    """Convert a user's spec, JSON, URL or store to a spec, which other callers may share."""
     if isinstance(value, Spec):
         return value
     if isinstance(value, (KvStore, KvStore.Spec, Store)):

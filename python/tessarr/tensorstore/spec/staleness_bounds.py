@@ -12,11 +12,11 @@ __all__ = ["Recheck", "read_recheck", "recheck_of"]
 
 Recheck: TypeAlias = "bool | float | str"
 
-_LAST: Final = 2.0**63  # seconds since 1970: after all that can happen
+_LAST: Final = 2.0**63  # seconds since 1970: later than any check
 
 
 def recheck_of(value: Any, name: str) -> Recheck:
-    """Return a staleness bound: a boolean, ``"open"``, or seconds since 1970."""
+    """Validate and return a staleness bound: a boolean, ``"open"``, or seconds since 1970."""
     value = to_plain_json(value)
     if isinstance(value, bool) or value == "open":
         result: Recheck = value
@@ -27,7 +27,7 @@ def recheck_of(value: Any, name: str) -> Recheck:
 
 
 def read_recheck(value: Any, name: str) -> Recheck:
-    """Return the staleness bound that a keyword states."""
+    """Return the staleness bound of a keyword."""
     try:
         return recheck_of(value, name)
     except ArgumentError as error:

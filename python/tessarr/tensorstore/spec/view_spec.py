@@ -31,11 +31,11 @@ __all__ = [
 ]
 
 _MAX_LEVELS: Final = 32
-"""How many views may be nested, which are opened one in the other."""
+"""The maximum number of nested views."""
 
 
 class ViewSpec(DriverSpec):
-    """What a spec says of a view: what it is of, which are specs again."""
+    """The spec of a view over other specs."""
 
     _nested: tuple[Spec, ...]
     _known: Schema | None = None
@@ -56,8 +56,8 @@ class ViewSpec(DriverSpec):
         return 1 + max((one._levels() for one in inner if isinstance(one, ViewSpec)), default=0)
 
     def effective(self) -> Schema:
-        """Return all that is known of the view without looking."""
-        if self._known is None:  # it is asked for by every view of it
+        """Return all constraints on the view that need no I/O."""
+        if self._known is None:  # every view of the spec needs these constraints
             self._known = self._effective()
         return self._known
 
@@ -65,11 +65,11 @@ class ViewSpec(DriverSpec):
         raise NotImplementedError
 
     def codec(self) -> CodecSpec | None:
-        """Return what is known of the encoding: that of the base, if there is one."""
+        """Return the constraints on the encoding of the base, or None."""
         return None if self.base is None else self.base.codec
 
     def apply_changes(self, options: SpecChanges) -> Self:
-        """Return the spec with options: those of opening are those of what is viewed."""
+        """Return the spec with changes; the base specs receive all changes except the schema."""
         if options.kvstore is not None and self.base is None:
             raise ArgumentError(f'a spec of the driver "{self.name}" takes no kvstore')
         passed = SpecChanges(
@@ -89,17 +89,17 @@ class ViewSpec(DriverSpec):
         return new
 
     def _constrain(self, schema: Schema) -> None:
-        """Add constraints."""
+        """Add constraints on the schema."""
         self.schema = self.schema._merge_with(schema)
         self._known = None
 
     def collect_resources(self, naming: Naming) -> None:
-        """Tell which bound resources are used."""
+        """Add the bound resources to `naming`."""
         for one in self._nested:
             one._driver.collect_resources(naming)
 
     def has_same_resources(self, other: DriverSpec) -> bool:
-        """Return whether bound resources are the very same."""
+        """Return whether both specs use the same bound resources."""
         assert isinstance(other, ViewSpec)
         return len(self._nested) == len(other._nested) and all(
             type(a._driver) is type(b._driver) and a._driver.has_same_resources(b._driver)
@@ -107,7 +107,7 @@ class ViewSpec(DriverSpec):
         )
 
     def bind(self, context: Context) -> Self:
-        """Return the spec with the resources of a context."""
+        """Return the spec with resources from a context."""
         return self._with(one._bound(context) for one in self._nested)
 
     def strip(self) -> Self:
@@ -115,44 +115,44 @@ class ViewSpec(DriverSpec):
         return self._with(Spec._of(one._driver.strip(), one._view) for one in self._nested)
 
     def unbind(self, naming: Naming) -> Self:
-        """Return the spec with the names of its resources."""
+        """Return the spec with names instead of resources."""
         return self._with(
             Spec._of(one._driver.unbind(naming), one._view, one._context) for one in self._nested
         )
 
     def _check(self, domain: IndexDomain, data_type: DataType) -> None:
-        """Raise an error if what was opened is not as the constraints say."""
+        """Raise an error if an open array contradicts the constraints."""
         Schema(domain=domain, dtype=data_type)._merge_with(
             Schema(domain=self.schema.domain, dtype=self.schema.dtype)
         )
 
 
 class SingleBaseSpec(ViewSpec):
-    """What a spec says of a view of one array, its base."""
+    """The spec of a view over one array, its base."""
 
     def _set_base(self, base: Spec, *, shown: bool) -> None:
-        """Say what is viewed: its transform is stated if it is `shown`, and known."""
+        """Set the base; if `shown` is true, its JSON contains the transform if it is known."""
         view = base.transform if shown else base._view
         self._set_nested([Spec._of(base._driver, view, base._context)])
 
     @property
     def open_mode(self) -> OpenMode:
-        """What opening may do: that of the base."""
+        """The open mode of the base."""
         return self._nested[0].open_mode
 
     @property
     def kvstore(self) -> Any:
-        """Where the base is."""
+        """The kvstore of the base."""
         return self._nested[0].kvstore
 
     @property
     def base(self) -> Spec:
-        """What is viewed."""
+        """The spec of the base."""
         return self._nested[0]
 
 
 def nested_json(spec: Spec, naming: Naming, *, include_defaults: bool) -> JSONObject:
-    """Return the JSON of a spec inside of another one, whose context has its resources."""
+    """Return the JSON of a nested spec; the outer spec's context holds its resources."""
     result = everything(spec, naming, include_defaults=include_defaults)
     result.pop("context", None)
     if spec._context is not None or include_defaults:
@@ -161,7 +161,7 @@ def nested_json(spec: Spec, naming: Naming, *, include_defaults: bool) -> JSONOb
 
 
 def read_nested_spec(given: Any) -> Spec:
-    """Return a spec that JSON states inside of another one."""
+    """Return a nested spec from JSON."""
     try:
         return Spec(given)
     except RecursionError:
@@ -169,7 +169,7 @@ def read_nested_spec(given: Any) -> Spec:
 
 
 def base_of(members: dict[str, Any], data_type: DataType | None = None) -> Spec:
-    """Take the member ``base``; it has this data type if it says none."""
+    """Remove ``base`` from `members` and return its spec; `data_type` is its default type."""
     if "base" not in members:
         raise ArgumentError('"base" is missing: the spec does not say what it is a view of')
     base = members.pop("base")
@@ -177,7 +177,7 @@ def base_of(members: dict[str, Any], data_type: DataType | None = None) -> Spec:
 
 
 def without_dtype(json: JSONObject) -> JSONObject:
-    """Return JSON of a spec inside without the data type that it has of what is around it."""
+    """Return the JSON of a nested spec without the data type of the outer spec."""
     result = {name: value for name, value in json.items() if name != "dtype"}
     if "layers" in result:
         result["layers"] = [without_dtype(one) for one in result["layers"]]
