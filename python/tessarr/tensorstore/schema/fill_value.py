@@ -281,12 +281,12 @@ def encode_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> b
 
 
 def encode_record_fill(fill: npt.NDArray[Any], stored: data_types.DataType) -> bytes:
-    """Encode a schema's fill value as a record with one field.
+    """Encode a schema's fill value as a struct with one field.
 
     Raises
     ------
     ArgumentError
-        If the record has several fields, or the value does not fit the field.
+        If the struct has several fields, or the value does not fit the field.
     """
     names = stored.numpy.names or ()
     if len(names) != 1:
