@@ -9,8 +9,8 @@ const LONGEST: usize = 1 << 14;
 /// The maximum depth of a value.
 const DEEPEST: usize = 100;
 
-/// Bytes that only equal values of equal types have; None for values that are long or are not JSON,
-/// tuples or bytes.
+/// Return bytes that are equal only for equal values of equal types. Return None for long values
+/// and for values that are not JSON, tuples or bytes.
 #[pyfunction]
 fn make_cache_key<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyBytes>> {
     let mut key = Vec::with_capacity(256);
@@ -59,7 +59,7 @@ fn add(key: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Option<()> 
     None
 }
 
-/// The first integer of JSON that has more than 64 bits, or None.
+/// Return the first integer of JSON that has more than 64 bits, or None.
 #[pyfunction]
 fn find_large_int<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     first_too_large(value, DEEPEST)
@@ -80,7 +80,7 @@ fn first_too_large<'py>(value: &Bound<'py, PyAny>, depth: usize) -> Option<Bound
     tuple.iter().find_map(|item| first_too_large(&item, depth))
 }
 
-/// Whether a value is an integer of more than 64 bits.
+/// Return whether a value is an integer of more than 64 bits.
 pub(crate) fn is_too_large(value: &Bound<'_, PyAny>) -> bool {
     value.is_instance_of::<PyInt>() && value.extract::<i64>().is_err() && value.extract::<u64>().is_err()
 }

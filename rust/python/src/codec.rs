@@ -12,7 +12,7 @@ use tessarr_engine::{Error, Kind, Result};
 use crate::runtime::bytes::copy_to_bytes;
 use crate::runtime::error::{argument, foreign, to_py};
 
-/// A codec whose work is done by a Python object.
+/// A codec that a Python object implements.
 struct PythonCodec {
     name: String,
     codec: Py<PyAny>,
@@ -41,15 +41,14 @@ impl PythonCodec {
     ) -> Result<()> {
         let called = crate::runtime::atexit::attached(|py| {
             let done = (|| {
-                // A codec may keep what it was given: it gets bytes of its own.
+                // A codec may keep a reference to its input, so this passes a copy.
                 let view = PyMemoryView::from(copy_to_bytes(py, input)?.as_any())?;
                 let result = call(py, view.as_any())?;
                 contiguous(result.bind(py))
             })();
             let buffer = done.map_err(|error| foreign(py, error))?;
-            // SAFETY: the GIL is held and `buffer` keeps the memory alive; a
-            // codec's result that another thread still changes is its own fault,
-            // and only its bytes suffer.
+            // SAFETY: the thread holds the GIL, and `buffer` keeps the memory alive. If another
+            // thread changes the codec's result, only these bytes are wrong.
             take(unsafe { bytes_of(&buffer) })
         });
         called.unwrap_or_else(|| {
@@ -58,11 +57,11 @@ impl PythonCodec {
     }
 }
 
-/// Any C-contiguous buffer as bytes.
+/// Return any C-contiguous buffer as bytes.
 pub(crate) fn contiguous<'py>(object: &Bound<'py, PyAny>) -> PyResult<Buffer> {
     let py = object.py();
     let flat = PyMemoryView::from(object)?.call_method1("cast", ("B",));
-    // Rank 0 and NumPy's own types do not cast directly: make them bytes.
+    // Rank 0 and NumPy's own types do not cast to bytes directly.
     let flat = match flat {
         Ok(flat) => flat,
         Err(_) => object.call_method0("tobytes")?,
@@ -75,13 +74,13 @@ pub(crate) fn contiguous<'py>(object: &Bound<'py, PyAny>) -> PyResult<Buffer> {
     }
 }
 
-/// A contiguous buffer of bytes, held.
+/// A contiguous buffer of bytes with its reference.
 pub(crate) struct Buffer(PyBuffer<u8>);
 
-/// The bytes of `buffer`.
+/// Return the bytes of `buffer`.
 ///
 /// # Safety
-/// Nobody changes them while the result lives.
+/// No thread changes the bytes while the result lives.
 pub(crate) unsafe fn bytes_of(buffer: &Buffer) -> &[u8] {
     let size = buffer.0.len_bytes();
     if size == 0 {
@@ -91,12 +90,12 @@ pub(crate) unsafe fn bytes_of(buffer: &Buffer) -> &[u8] {
     unsafe { std::slice::from_raw_parts(buffer.0.buf_ptr().cast(), size) }
 }
 
-/// The array-to-bytes codec that `codec` implements.
+/// Return the array-to-bytes codec that `codec` implements.
 pub(crate) fn array_codec(name: String, codec: Bound<'_, PyAny>) -> Foreign {
     Foreign::new(Arc::new(PythonCodec { name, codec: codec.unbind() }))
 }
 
-/// The bytes-to-bytes codec that `dict` describes.
+/// Return the bytes-to-bytes codec that `dict` describes.
 pub(crate) fn bytes_codec(dict: &Bound<'_, PyDict>) -> PyResult<Arc<dyn BytesCodec>> {
     let py = dict.py();
     let name: String = field(dict, "name")?;
@@ -130,13 +129,14 @@ fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) 
     value.extract().map_err(Into::into)
 }
 
-/// Encode `data` by the bytes-to-bytes codec that `codec` describes.
+/// Encode `data` with the bytes-to-bytes codec that `codec` describes.
 #[pyfunction]
 fn encode<'py>(codec: &Bound<'py, PyDict>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     let py = codec.py();
     let codec = bytes_codec(codec)?;
     let buffer = contiguous(data)?;
-    // SAFETY: as everywhere in Python, who changes a buffer in use gets a mix.
+    // SAFETY: the caller does not change the buffer during the call; otherwise the result is
+    // undefined data, as elsewhere in Python.
     let input = unsafe { bytes_of(&buffer) };
     let mut out = Vec::with_capacity(codec.bound(input.len()).min(input.len() + (input.len() >> 3) + 4096));
     let done = py.detach(|| Scratch::with(|scratch| codec.encode(input, &mut out, &mut scratch.context)));
@@ -144,8 +144,9 @@ fn encode<'py>(codec: &Bound<'py, PyDict>, data: &Bound<'py, PyAny>) -> PyResult
     copy_to_bytes(py, &out)
 }
 
-/// Decode `data` by the bytes-to-bytes codec that `codec` describes, to
-/// `decoded_bytes` bytes, or to as many as there are where that is None, but not more than `limit`.
+/// Decode `data` with the bytes-to-bytes codec that `codec` describes.
+///
+/// The result has `decoded_bytes` bytes. If that is None, it has any length up to `limit`.
 #[pyfunction]
 #[pyo3(signature = (codec, data, decoded_bytes=None, limit=None))]
 fn decode<'py>(

@@ -11,15 +11,16 @@ use crate::index_space::{transforms, TransformBase, View};
 use crate::kvstore::{KvStoreBase, KvStoreCopier};
 use crate::runtime::subclass::new_instance;
 
-/// Base of `TensorStore`: what reads and writes, which view of it is seen, and how it may be used.
+/// Base of `TensorStore`: the array, the view of it and the access mode.
 ///
-/// The method `_kvstore` of the subclass finds out where the array is stored, or gives None.
+/// The method `_kvstore` of the subclass returns the key-value store of the array, or None.
 #[pyclass(subclass, weakref, frozen, module = "tessarr._engine")]
 pub(crate) struct HandleBase {
     #[pyo3(get, name = "_driver")]
     driver: Py<PyAny>,
     seen: Py<View>,
-    /// The transform of the view, created on first access: many handles are only indexed further.
+    /// The transform of the view, created on first access, because many handles are only indexed
+    /// further.
     view: OnceLock<Py<TransformBase>>,
     #[pyo3(get, name = "_mode")]
     mode: Py<PyAny>,

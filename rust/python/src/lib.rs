@@ -20,7 +20,7 @@ static ALLOCATOR: Allocator = Allocator::new();
 #[pymodule(gil_used = false)]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Allocator::configure();
-    module.py().get_type::<numpy::PyUntypedArray>(); // loads NumPy's C interface while nothing is locked
+    module.py().get_type::<numpy::PyUntypedArray>(); // loads NumPy's C interface before any lock
     array::register(module)?;
     cache_key::register(module)?;
     codec::register(module)?;

@@ -23,9 +23,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ConstraintsArgument {
     }
 }
 
-/// The shapes of chunks of the first dimensions of a domain that are read, and that are written.
+/// Choose chunk shapes for reads and for writes of the first dimensions of a domain.
 ///
-/// Without `read` they are the same.
+/// Without `read` both shapes are the same.
 #[pyfunction]
 fn choose_chunk_shapes<'py>(
     py: Python<'py>,
@@ -66,7 +66,7 @@ impl<'py> Text<'_, 'py> {
                 return Ok(());
             }
         } else if value.cast_exact::<PyFloat>().is_ok_and(|number| number.value().is_finite()) {
-            self.text.push_str(value.repr()?.to_str()?); // as the encoder has it
+            self.text.push_str(value.repr()?.to_str()?); // the format of `json.dumps`
             return Ok(());
         } else if let Ok(flag) = value.cast::<PyBool>() {
             self.text.push_str(if flag.is_true() { "true" } else { "false" });

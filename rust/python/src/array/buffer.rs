@@ -14,11 +14,11 @@ use crate::array::elements::{self, Elements, Handles};
 use crate::runtime::error::{named, out_of_memory};
 use crate::runtime::fallible::Reserve;
 
-/// So many elements are delivered without a reserve of memory.
+/// Up to this number of elements, a read delivers its result without a memory reserve.
 const FEW: usize = 1000;
 
-/// What the engine reads to or writes from: the memory of a NumPy array, whose owner
-/// is kept, or handles in its place.
+/// The memory that the engine reads into or writes from: a NumPy array and a reference to its
+/// owner, or a buffer of handles.
 pub(crate) struct Memory {
     pub(super) address: *mut u8,
     handles: Option<Handles>,
@@ -45,12 +45,12 @@ impl Memory {
         Ok(Memory { address: handles.address(), handles: Some(handles) })
     }
 
-    /// The same memory, read to from so many bytes further on.
+    /// Return the same memory with its start moved by `start` bytes.
     pub(super) fn from(self, start: isize) -> Memory {
         Memory { address: self.address.wrapping_offset(start), ..self }
     }
 
-    /// Put what was read into `array`, if it is not there already.
+    /// Copy the elements that were read into `array`, unless the engine read into it directly.
     pub(super) fn deliver(
         &self,
         elements: &Elements,
@@ -58,11 +58,11 @@ impl Memory {
         arena: Arena,
     ) -> PyResult<()> {
         let Some(handles) = &self.handles else { return Ok(()) };
-        // Few elements leave memory for what follows.
+        // A few elements leave enough memory for the operations that follow.
         let reserve = if array.len() > FEW { Reserve::new(array.py()).map(Some) } else { Ok(None) };
         let delivered = reserve.and_then(|_reserve| {
-            // SAFETY: they were filled by the read that gave the arena; the fill
-            // value stands in the array, which the caller keeps.
+            // SAFETY: the read that returned the arena filled the handles. The caller keeps the
+            // array, which contains the fill value, alive.
             unsafe { handles.deliver(elements, array) }
         });
         drop(arena);
@@ -70,13 +70,13 @@ impl Memory {
     }
 }
 
-// SAFETY: the operation owns a reference to the array; the engine's own rules
-// say who may touch which bytes.
+// SAFETY: the operation owns a reference to the array. The engine's rules decide which thread
+// accesses which bytes.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
-/// Refuse a buffer that cannot be read into.
+/// Raise an error if the engine cannot read into a buffer.
 pub(crate) fn check_target(buffer: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
     if flags(buffer) & npyffi::NPY_ARRAY_WRITEABLE == 0 {
         return Err(PyValueError::new_err("the buffer to read into is read-only"));
@@ -87,7 +87,7 @@ pub(crate) fn check_target(buffer: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
     Ok(())
 }
 
-/// The strides of what the engine reads to or writes from in place of `array`.
+/// Return the strides of the memory that the engine uses for `array`.
 pub(super) fn strides(elements: &Elements, array: &Bound<'_, PyUntypedArray>) -> PerAxis<isize> {
     if elements.is_fixed() {
         PerAxis::from_slice(array.strides())
@@ -96,8 +96,8 @@ pub(super) fn strides(elements: &Elements, array: &Bound<'_, PyUntypedArray>) ->
     }
 }
 
-/// Whether two items may share bytes. True also for a few layouts of axes
-/// that interleave without meeting, which only `as_strided` makes.
+/// Return whether two items may share bytes. The result is also true for a few interleaved layouts
+/// without shared bytes, which only `as_strided` creates.
 pub(crate) fn overlaps_itself(shape: &[usize], strides: &[isize], item_bytes: usize) -> bool {
     let axes = shape.iter().zip(strides).filter(|(&size, _)| size > 1);
     let mut axes: PerAxis<(usize, usize)> =
@@ -112,9 +112,9 @@ pub(crate) fn overlaps_itself(shape: &[usize], strides: &[isize], item_bytes: us
     overlap && !shape.contains(&0)
 }
 
-/// A new array in C order; its items are not initialised unless they are objects.
+/// Return a new array in C order. Its items are uninitialised unless they are objects.
 ///
-/// `OutOfMemoryError` if there is no memory for it, or can be none.
+/// Raise `OutOfMemoryError` if the memory is too small for the array.
 pub(crate) fn empty(
     dtype: Bound<'_, PyArrayDescr>,
     shape: impl Iterator<Item = usize>,
@@ -122,14 +122,14 @@ pub(crate) fn empty(
     empty_in(Order::C, dtype, shape)
 }
 
-/// How the items of a new array follow each other.
+/// The memory order of a new array.
 #[derive(Clone, Copy)]
 pub(crate) enum Order {
     C,
     Fortran,
 }
 
-/// The same in an order.
+/// Return a new array in a memory order.
 pub(crate) fn empty_in<'py>(
     order: Order,
     dtype: Bound<'py, PyArrayDescr>,
@@ -137,9 +137,8 @@ pub(crate) fn empty_in<'py>(
 ) -> PyResult<Bound<'py, PyUntypedArray>> {
     let (py, mut shape) = (dtype.py(), shape.map(|size| size as npy_intp).collect::<PerAxis<npy_intp>>());
     let asked = dtype.clone();
-    // SAFETY: the shape has as many entries as said; PyArray_Empty takes over
-    // one reference to the dtype, which `into_dtype_ptr` gives, and returns a
-    // new array or null with an exception set.
+    // SAFETY: `shape` has as many entries as the rank. PyArray_Empty takes over the reference to
+    // the dtype from `into_dtype_ptr` and returns a new array, or null with an exception set.
     let made = unsafe {
         let array = PY_ARRAY_API.PyArray_Empty(
             py,
@@ -153,7 +152,7 @@ pub(crate) fn empty_in<'py>(
     made.map_err(|error| no_memory(error, &asked, &shape))
 }
 
-/// The exception that NumPy makes no array, for what it raised.
+/// Return the exception for an array that NumPy cannot allocate, with NumPy's error as its cause.
 fn no_memory(error: PyErr, dtype: &Bound<'_, PyArrayDescr>, shape: &[npy_intp]) -> PyErr {
     let py = dtype.py();
     if !(error.is_instance_of::<PyMemoryError>(py) || error.is_instance_of::<PyValueError>(py)) {
@@ -171,7 +170,7 @@ fn no_memory(error: PyErr, dtype: &Bound<'_, PyArrayDescr>, shape: &[npy_intp]) 
     )
 }
 
-/// The NumPy scalar of a rank-0 array.
+/// Return the NumPy scalar of a rank-0 array.
 pub(super) fn scalar<'py>(array: &Bound<'py, PyUntypedArray>) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     array.as_any().get_item(PyTuple::empty(py))

@@ -9,11 +9,11 @@ use tessarr_engine::copy::Axis;
 use crate::array::{data, flags, overlaps_itself};
 use crate::runtime::error::{argument, to_py};
 
-/// From this number of items on the conversion releases the GIL.
+/// From this number of items on, the conversion releases the GIL.
 const LARGE: usize = 64 << 10;
 
-/// Floats of a byte: the `float32` that each is, and the nearest byte by the upper half of a
-/// `float32`, whose last bit tells whether anything is below it.
+/// The tables of a one-byte float type. They map each byte to its `float32`, and the upper half of
+/// a `float32` to the nearest byte. The last bit of that half is set if any lower bit is set.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct ByteFloats(Tables);
 
@@ -29,10 +29,10 @@ impl ByteFloats {
     }
 }
 
-/// What is passed to another thread together with the promise that it may be used there.
+/// A value that another thread may use, by the promise of the code that creates it.
 struct Shared<T>(T);
 
-// SAFETY: the arrays are kept by the caller, who waits.
+// SAFETY: the caller keeps the arrays alive and waits for the thread.
 unsafe impl<T> Send for Shared<T> {}
 
 /// A data type: its name, or tables of one-byte floats.
@@ -51,10 +51,10 @@ impl Kind<'_> {
     }
 }
 
-/// Convert all numbers of `values` to `out`, which has the same shape and is apart from it.
+/// Convert all numbers of `values` to `out`. Both have the same shape and share no memory.
 ///
-/// `source` and `target` are their types: as NumPy writes them without the byte order, `bfloat16`,
-/// or `int2`, `int4`, `uint2`, `uint4`; or what tells floats of a byte.
+/// `source` and `target` are the types of `values` and `out`: NumPy's type string without the byte
+/// order, `bfloat16`, `int2`, `int4`, `uint2`, `uint4`, or a `ByteFloats`.
 #[pyfunction]
 fn convert(
     py: Python<'_>,
@@ -84,8 +84,8 @@ fn convert(
     let work = Shared(((data(values).cast_const(), source), (data(out), target)));
     let work = move || {
         let Shared((source, target)) = { work };
-        // SAFETY: the shapes were checked; that the two are apart is up to the caller, as it is
-        // that nobody else writes to them.
+        // SAFETY: this function has checked the shapes. The caller passes arrays that share no
+        // memory and that no other thread writes to.
         unsafe { convert_items(&axes, source, target) }
     };
     let done = if out.len() > LARGE { py.detach(work) } else { work() };

@@ -23,7 +23,7 @@ pub(crate) struct Description {
     pub(crate) array: Arc<Array>,
     pub(crate) dtype: Py<PyArrayDescr>,
     pub(crate) elements: Arc<Elements>,
-    /// `array.shape`, as NumPy wants it.
+    /// `array.shape` as NumPy expects it.
     pub(crate) shape: Vec<usize>,
 }
 
@@ -55,7 +55,8 @@ impl Description {
         Ok(Description::of(array, dtype.unbind(), Arc::new(elements)))
     }
 
-    /// The same with another shape, and another fill value if one is given, on the same grid.
+    /// Return the description with another shape and, if `fill` is not None, another fill value.
+    /// The grid stays the same.
     #[pyo3(signature = (shape, fill=None))]
     fn with_shape(&self, py: Python<'_>, shape: Vec<u64>, fill: Option<&[u8]>) -> PyResult<Self> {
         let array = self.array.with_shape_and_fill(&shape, fill).map_err(|error| to_py(py, error))?;
@@ -80,7 +81,7 @@ fn get<'py>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>
     dict.get_item(name)?.ok_or_else(|| argument(dict.py(), format!("the description has no {name:?}")))
 }
 
-/// What is read where nothing is stored; by default the fill value.
+/// Return the value of elements that no stored chunk holds; by default the fill value.
 fn missing(description: &Bound<'_, PyDict>) -> PyResult<Missing> {
     let Some(name) = description.get_item("missing")? else { return Ok(Missing::Fill) };
     match name.extract()? {
@@ -93,7 +94,8 @@ fn missing(description: &Bound<'_, PyDict>) -> PyResult<Missing> {
     }
 }
 
-/// Chunks of one shape with their chain, or cuts and what makes a chain for a shape.
+/// Return the chunk grid: chunks of one shape with their codec chain, or cuts with a function that
+/// returns the codec chain of a chunk shape.
 fn grid(description: &Bound<'_, PyDict>) -> PyResult<Grid> {
     let (lengths, codecs) = (get(description, "grid")?, get(description, "chain")?);
     if let Ok(dict) = codecs.cast::<PyDict>() {
@@ -105,7 +107,7 @@ fn grid(description: &Bound<'_, PyDict>) -> PyResult<Grid> {
     Ok(Grid::Rectilinear { dim_grids, chains: Arc::new(PythonChains(codecs.unbind())) })
 }
 
-/// Chains that a Python function makes.
+/// Codec chains that a Python function returns.
 struct PythonChains(Py<PyAny>);
 
 impl ChainProvider for PythonChains {
@@ -130,7 +132,7 @@ fn keys(keys: &Bound<'_, PyAny>) -> PyResult<KeyEncoding> {
     Ok(KeyEncoding::Numbers { with_c: kind == "default", separator })
 }
 
-/// Keys that a Python function makes.
+/// Chunk keys that a Python function returns.
 struct PythonKeys(Py<PyAny>);
 
 impl ForeignKeys for PythonKeys {
@@ -143,7 +145,7 @@ impl ForeignKeys for PythonKeys {
     }
 }
 
-/// What `call` gives, with the GIL; what it raises is passed on.
+/// Call `call` with the GIL held and convert its exception to an error of the engine.
 fn attached<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
     crate::runtime::atexit::attached(|py| call(py).map_err(|error| foreign(py, error))).unwrap_or_else(|| {
         Err(Error::internal("an extension written in Python was called while Python shuts down"))

@@ -1,9 +1,9 @@
-//! Elements of any length: between the engine's handles and Python's objects.
+//! Elements of variable length: between the engine's handles and Python's objects.
 //!
-//! The engine never sees an object and Python never sees a handle. Reading, the
-//! engine fills a buffer of handles, of which one pass makes objects in the caller's
-//! array. Writing, one pass over the caller's array makes handles of what its
-//! objects hold, whose references are kept until the operation has ended.
+//! The engine never accesses an object, and Python never accesses a handle. For a read, the engine
+//! fills a buffer of handles, and one pass creates objects from them in the caller's array. For a
+//! write, one pass over the caller's array creates handles of the objects' contents. References to
+//! these objects live until the operation ends.
 
 use std::fmt;
 
@@ -21,20 +21,20 @@ use crate::runtime::bytes::copy_to_bytes;
 use crate::runtime::error::to_py;
 use crate::runtime::gil_value::GilValue;
 
-/// What the elements of an array are to Python.
+/// How Python represents the elements of an array.
 pub(crate) enum Elements {
-    /// Items of NumPy, of one size.
+    /// NumPy items of one size.
     Fixed,
     /// `str`.
     Text,
     /// `bytes`.
     Bytes,
-    /// What two callables make of bytes, and bytes of.
+    /// Objects that two callables convert to and from bytes.
     Objects { encode: Py<PyAny>, decode: Py<PyAny> },
 }
 
 impl Elements {
-    /// From the description's member "elements": None, "text", "bytes" or two callables.
+    /// Parse the member "elements" of the description: None, "text", "bytes" or two callables.
     pub(crate) fn extract(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         if value.is_none() {
             return Ok(Elements::Fixed);
@@ -53,12 +53,12 @@ impl Elements {
         matches!(self, Elements::Fixed)
     }
 
-    /// Whether arrays of a NumPy kind may hold such elements.
+    /// Return whether arrays of a NumPy kind can hold such elements.
     pub(crate) fn accepts(&self, kind: u8) -> bool {
         kind == b'O' || (kind == b'T' && matches!(self, Elements::Text))
     }
 
-    /// The object of one element.
+    /// Return the object of one element.
     fn decode<'py>(&self, py: Python<'py>, element: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         match self {
             Elements::Text => PyString::from_bytes(py, element).map(Bound::into_any),
@@ -67,7 +67,7 @@ impl Elements {
         }
     }
 
-    /// The object whose bytes are what is stored for `object`; None is an empty element.
+    /// Return the object whose bytes the store holds for `object`; None is an empty element.
     fn encode<'py>(&self, object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         match self {
             Elements::Objects { encode, .. } => encode.bind(object.py()).call1((object,)),
@@ -75,7 +75,7 @@ impl Elements {
             Elements::Text if object.is_instance_of::<PyString>() => Ok(object),
             Elements::Text => Err(cannot_cast(&object, "str")),
             _ if object.is_instance_of::<PyBytes>() => Ok(object),
-            // What may change, or move, is copied.
+            // A mutable buffer may change or move, so this copies it.
             _ if object.is_instance_of::<PyByteArray>() || object.is_instance_of::<PyMemoryView>() => {
                 PyMemoryView::from(&object)?.call_method0("tobytes")
             }
@@ -89,16 +89,16 @@ fn cannot_cast(object: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
     cannot_store(object.py(), format!("an element of type {found}: it is not {wanted}"))
 }
 
-/// The error for a value that is none of the array's elements.
+/// Return the error for a value that is not an element of the array.
 pub(crate) fn cannot_store(py: Python<'_>, what: impl fmt::Display) -> PyErr {
     let message = format!("cannot store {what}");
     to_py(py, Error { code: Some("cannot_cast"), ..Error::new(Kind::Argument, message) })
 }
 
-/// Handles for every item of an array, in C order, and what they point to.
+/// A handle for every item of an array, in C order, with the memory that the handles point to.
 pub(crate) struct Handles {
     items: Vec<u8>,
-    /// Owners of the elements that are written.
+    /// The owners of the elements to write.
     _objects: GilValue<Vec<Py<PyAny>>>,
     _copies: Vec<u8>,
 }
@@ -108,7 +108,7 @@ impl Handles {
         self.items.as_ptr().cast_mut()
     }
 
-    /// Handles of nothing, to be read to.
+    /// Return empty handles for a read.
     pub(crate) fn empty(array: &Bound<'_, PyUntypedArray>) -> PyResult<Handles> {
         Ok(Handles {
             items: buffer(array.py(), array.len())?,
@@ -117,7 +117,7 @@ impl Handles {
         })
     }
 
-    /// Handles of what the items of `array` hold.
+    /// Return the handles of the items of `array`.
     pub(crate) fn of(elements: &Elements, array: &Bound<'_, PyUntypedArray>) -> PyResult<Handles> {
         let py = array.py();
         let mut items = buffer(py, array.len())?;
@@ -125,7 +125,7 @@ impl Handles {
             let (mut copies, mut lengths) = (Vec::new(), Vec::with_capacity(array.len()));
             each_item(array, |_, at| {
                 let before = copies.len();
-                // SAFETY: `at` is an item of the array that `strings` was made for.
+                // SAFETY: `at` is an item of the array of `strings`.
                 unsafe { strings.load(at, &mut copies) }?;
                 lengths.push(copies.len() - before);
                 Ok(())
@@ -140,8 +140,8 @@ impl Handles {
         }
         let mut objects = Vec::with_capacity(array.len());
         each_item(array, |number, at| {
-            // SAFETY: items of an array of objects are pointers to them, null before
-            // anything has been assigned.
+            // SAFETY: items of an array of objects are pointers to objects, or null before the
+            // first assignment.
             let object =
                 unsafe { Bound::from_borrowed_ptr_or_opt(py, at.cast::<*mut pyo3::ffi::PyObject>().read()) };
             let object = elements.encode(object.unwrap_or_else(|| py.None().into_bound(py)))?;
@@ -153,10 +153,10 @@ impl Handles {
         Ok(Handles { items, _objects: GilValue::new(objects), _copies: Vec::new() })
     }
 
-    /// Put the objects that the handles stand for into `array`.
+    /// Store the objects of the handles in `array`.
     ///
     /// # Safety
-    /// A read has filled the handles, and what they point to is there.
+    /// A read has filled the handles, and the memory that they point to is alive.
     pub(crate) unsafe fn deliver(
         &self,
         elements: &Elements,
@@ -167,15 +167,15 @@ impl Handles {
         let strings = Strings::of(array)?;
         each_item(array, |_, at| {
             let Some(handle) = handles.next() else { return Ok(()) };
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees that the handles are valid.
             let element = unsafe { handle.bytes() };
             if let Some(strings) = &strings {
-                // SAFETY: `at` is an item of the array that `strings` was made for.
+                // SAFETY: `at` is an item of the array of `strings`.
                 return unsafe { strings.pack(at, element) };
             }
             let object = elements.decode(py, element)?.into_ptr();
-            // SAFETY: an item of an array of objects owns what it points to; a
-            // reference takes the place of another, which is then let go.
+            // SAFETY: an item of an array of objects owns its reference. This replaces the
+            // reference and then drops the old one.
             unsafe {
                 let old = at.cast::<*mut pyo3::ffi::PyObject>().replace(object);
                 drop(Bound::from_owned_ptr_or_opt(py, old));
@@ -185,7 +185,7 @@ impl Handles {
     }
 }
 
-/// The bytes of a `str` (as UTF-8) or `bytes`, which live as long as the object.
+/// Return the bytes of a `str` (as UTF-8) or `bytes`, which live as long as the object.
 fn bytes_of<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
     if let Ok(text) = object.cast::<PyString>() {
         let text = text.to_str().map(str::as_bytes);
@@ -201,7 +201,7 @@ fn buffer(py: Python<'_>, items: usize) -> PyResult<Vec<u8>> {
     Ok(buffer)
 }
 
-/// The strides of handles in C order for an array of `shape`.
+/// Return the strides of handles in C order for an array of `shape`.
 pub(crate) fn strides(shape: &[usize]) -> PerAxis<isize> {
     let mut stride = HANDLE_BYTES as isize;
     let mut strides: PerAxis<isize> = shape

@@ -44,7 +44,7 @@ use crate::runtime::error::{foreign, to_py};
 use crate::runtime::once_cell::intern;
 use crate::store::{StagedStore, Store};
 
-/// The description in use; a resize replaces it as a whole.
+/// The current description; a resize replaces it as a whole.
 pub(crate) struct State {
     description: Py<Description>,
     array: Arc<Array>,
@@ -61,7 +61,7 @@ pub(crate) struct ArrayBase {
     direct: AtomicBool,
     /// Whether chunks keep their elements beyond the edge of the array.
     keeps_past: AtomicBool,
-    /// Small reads that wait for a worker.
+    /// Queued small reads, which one worker runs together.
     waiting: Mailbox<Arc<Slot>>,
     /// The check that the array still exists, for a chunk that is not stored.
     presence: OnceLock<ArrayPresence>,
@@ -111,7 +111,7 @@ impl ArrayBase {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The operation on `store`: the store of the array, or a coalescing store over it.
+    /// Return the operation on `store`: the store of the array, or a coalescing store over it.
     fn operation<'a>(
         &'a self,
         state: &'a State,
@@ -137,8 +137,8 @@ impl ArrayBase {
         if writes {
             operation.check_array()?;
         }
-        // SAFETY: `requests` made the selection from the shape and strides of what is at
-        // the address, which the operation keeps alive, and which is writable for a read.
+        // SAFETY: `requests` created the selection from the shape and strides of the memory at the
+        // address. The operation keeps this memory alive, and it is writable for a read.
         unsafe {
             match (self.above.get(), writes) {
                 (None, false) => read::read(operation, selection, at),
@@ -175,7 +175,7 @@ impl ArrayBase {
         done.and_then(|done| done).map_err(|error| to_py(py, error))
     }
 
-    /// The transfer part that a worker runs.
+    /// Return the transfer part that a worker runs.
     fn prepare_part(
         slf: &Bound<'_, Self>,
         state: Arc<State>,
@@ -192,17 +192,17 @@ impl ArrayBase {
 }
 
 /// Run `work` without the GIL in the calling thread. The outer error is the exception of a signal
-/// handler, which ended the work.
+/// handler that interrupted `work`.
 fn run_interruptibly<T>(
     work: impl FnOnce(Interrupt<'_>) -> tessarr_engine::Result<T>,
 ) -> tessarr_engine::Result<tessarr_engine::Result<T>> {
     let pending = Mutex::new(None);
     let interrupt = || {
-        // Python tells it once, and all parts of the work have to end.
+        // Python raises the exception once, and it must end all parts of the work.
         if pending.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
             return true;
         }
-        // None: Python shuts down; the operation may end as it began.
+        // None: Python shuts down, and the operation continues.
         let raised = |py: Python<'_>| py.check_signals().err().map(|raised| foreign(py, raised));
         crate::runtime::atexit::attached(raised).flatten().is_some_and(|error| {
             *pending.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
@@ -212,7 +212,7 @@ fn run_interruptibly<T>(
     let done = pool::guarded(|| work(&interrupt));
     match (pending.into_inner().unwrap_or_else(PoisonError::into_inner), done) {
         (Some(raised), _) => Err(raised),
-        // Where a store is of Python, that sees Ctrl-C itself.
+        // A store written in Python has received Ctrl-C itself.
         (None, Err(error)) if error.is_exit() => Err(error),
         (None, done) => Ok(done),
     }
@@ -247,27 +247,26 @@ impl ArrayBase {
         }
     }
 
-    /// From now on keep elements beyond the edge in chunks that are written.
+    /// Keep elements beyond the edge of the array in later writes of chunks.
     fn _keep_padding(&self) {
         self.keeps_past.store(true, Ordering::Relaxed);
     }
 
-    /// From now on raise an error for a missing chunk, and for a write, if the array no longer
-    /// exists.
+    /// In later reads and writes, raise an error for a missing chunk or a write if the array no
+    /// longer exists.
     fn _check_presence(&self, document: String) {
-        // An array that is checked is so for good.
+        // The check stays enabled.
         let _ = self.presence.set(ArrayPresence::new(document));
     }
 
-    /// From now on write to a write buffer.
+    /// Send later writes to `write_buffer`.
     fn _set_write_buffer(&self, write_buffer: &WriteBuffer) {
-        // Who has one has it for good.
+        // The first write buffer stays.
         let _ = self.above.set(write_buffer.0.clone());
     }
 
-    /// Store the elements of the write buffer: all, or those of chunks with keys from `first` on
-    /// and before `last`, or those that a staging store overwrites. With `keep` the buffer keeps
-    /// them, too.
+    /// Store elements of the write buffer: all, those of chunks with keys from `first` to before
+    /// `last`, or those that a staging store overwrites. With `keep` they also stay in the buffer.
     #[pyo3(signature = (first=None, last=None, *, overwriting=None, keep=false))]
     fn _store_write_buffer(
         &self,
@@ -291,22 +290,21 @@ impl ArrayBase {
         .map_err(|error| to_py(py, error))
     }
 
-    /// Remove the elements of chunks with keys from `first` on and before `last` from the write
-    /// buffer.
+    /// Remove the elements of chunks with keys from `first` to before `last` from the write buffer.
     fn _discard_write_buffer(&self, py: Python<'_>, first: PyBackedBytes, last: PyBackedBytes) {
         let Some(above) = self.above.get() else { return };
         let (state, keys) = (self.state(), keys(Some(&first), Some(&last)));
         py.detach(|| write_buffer::discard(self.operation(&state, &*self.store, None), above, keys));
     }
 
-    /// Whether chunks are encoded, decoded and named without asking Python.
+    /// Return whether the engine encodes, decodes and names chunks without calling Python.
     #[getter]
     fn _is_native(&self) -> bool {
         self.state().array.is_native()
     }
 
     /// Limit the write buffer to the bounds that are not None, and remove elements of chunks
-    /// outside.
+    /// outside them.
     fn _trim_write_buffer(&self, py: Python<'_>, ends: Vec<Option<u64>>) {
         let state = self.state();
         py.detach(|| self.above.get().map(|above| above.trim(&state.array, &ends)));
@@ -318,13 +316,13 @@ impl ArrayBase {
         self.direct.store(direct, Ordering::Relaxed);
     }
 
-    /// The compiled description in use.
+    /// Return the current compiled description.
     #[getter]
     fn _description(&self, py: Python<'_>) -> Py<Description> {
         self.state().description.clone_ref(py)
     }
 
-    /// Use another description from now on; operations under way keep theirs.
+    /// Replace the description. Operations that already run use the old one.
     fn _replace_description(&self, py: Python<'_>, description: Py<Description>) {
         let array = description.bind(py).get().array.clone();
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(State { description, array });
@@ -365,8 +363,8 @@ impl ArrayBase {
         this.run(py, &state, &selection, &Memory::to_write(elements, &value)?, true).map(drop)
     }
 
-    /// Read into `out`, whose axes are those of `axes` as `out_axes` says; if `fields`
-    /// are given, only these bytes of the items.
+    /// Read into `out`, whose axis for each of `axes` is in `out_axes`. With `fields`, read only
+    /// these bytes of the items.
     #[pyo3(signature = (axes, out_axes, out, fields=None))]
     fn _read(
         slf: &Bound<'_, Self>,
@@ -384,8 +382,8 @@ impl ArrayBase {
         memory.deliver(elements, &out, arena)
     }
 
-    /// Write from `value`, whose axes are those of `axes` as `out_axes` says; if `fields`
-    /// are given, only these bytes of the items.
+    /// Write `value`, whose axis for each of `axes` is in `out_axes`. With `fields`, write only
+    /// these bytes of the items.
     #[pyo3(signature = (axes, out_axes, value, fields=None))]
     fn _write(
         slf: &Bound<'_, Self>,
@@ -402,8 +400,9 @@ impl ArrayBase {
         this.run(py, &state, &selection, &Memory::to_write(elements, &value)?, true).map(drop)
     }
 
-    /// Return whether no element of a view is stored, and whether all are; None if the view has
-    /// positions below the origin. A result that is not requested is undefined.
+    /// Return whether the store holds no element of a view, and whether it holds all of them.
+    /// Return None if the view has positions below the origin. A result that is not requested is
+    /// undefined.
     fn _storage_statistics(
         &self,
         py: Python<'_>,
@@ -450,8 +449,8 @@ impl ArrayBase {
     }
 
     /// Prepare a read of a view of the current array, for `start_reads` or `PreparedRead.run`. The
-    /// result is `out`, or a new array of a data type. With `fields` only these bytes of the
-    /// elements are read.
+    /// result is `out`, or a new array of a data type. With `fields`, read only these bytes of the
+    /// elements.
     #[pyo3(signature = (view, dtype, out=None, fields=None))]
     fn _prepare_view_read(
         slf: &Bound<'_, Self>,
@@ -483,7 +482,7 @@ impl ArrayBase {
     }
 }
 
-/// First bytes in the array's item and in the buffer's, and how many.
+/// The first byte in the array's item, the first byte in the buffer's item, and the byte count.
 type Fields = Vec<(usize, usize, usize)>;
 
 fn keys<'a>(first: Option<&'a [u8]>, last: Option<&'a [u8]>) -> write_buffer::KeyInterval<'a> {
@@ -541,13 +540,13 @@ fn check_items(
     Err(PyTypeError::new_err(format!("the buffer holds {}, the array {dtype}", buffer.dtype())))
 }
 
-/// The engine's fields; none stands for the whole item.
+/// Return the engine's fields; no field stands for the whole item.
 fn engine_fields(fields: Option<Fields>) -> Vec<Field> {
     let fields = fields.unwrap_or_default().into_iter();
     fields.map(|(item, caller, bytes)| Field { item, caller, bytes }).collect()
 }
 
-/// The box and the value of an assignment that needs neither cast nor broadcast.
+/// Return the box and the value of an assignment that needs neither a cast nor a broadcast.
 fn plain_value<'py>(
     py: Python<'py>,
     key: &Bound<'py, PyAny>,
@@ -555,7 +554,7 @@ fn plain_value<'py>(
     state: &State,
 ) -> Option<(PerAxis<Along>, Bound<'py, PyUntypedArray>)> {
     let axes = basic(key, &state.array.shape)?;
-    // A derived class means more than its elements, such as a mask or a unit.
+    // A subclass of ndarray has more than its elements, such as a mask or a unit.
     let value = value.cast_exact::<PyUntypedArray>().ok()?;
     let counts = axes.iter().filter(|along| !along.dropped).map(|along| along.count);
     if !counts.eq(value.shape().iter().copied()) {
@@ -564,7 +563,7 @@ fn plain_value<'py>(
     fits(state.description.bind(py).get(), value).then(|| (axes, value.clone()))
 }
 
-/// Whether the items of `buffer` are the elements of the array.
+/// Return whether the items of `buffer` have the type of the array's elements.
 fn fits(description: &Description, buffer: &Bound<'_, PyUntypedArray>) -> bool {
     let (py, dtype) = (buffer.py(), buffer.dtype());
     if !description.elements.is_fixed() {
@@ -573,7 +572,7 @@ fn fits(description: &Description, buffer: &Bound<'_, PyUntypedArray>) -> bool {
     dtype.is_equiv_to(description.dtype.bind(py)) && dtype.itemsize() == description.array.item_bytes
 }
 
-/// The requests for a box, whose axes that are kept have `strides`.
+/// Return the requests for a box. `strides` has one entry for each axis that the result keeps.
 fn box_requests<'a>(axes: &[Along], strides: &[isize]) -> PerAxis<Request<'a>> {
     let mut strides = strides.iter().copied();
     let request = |along: &Along| {

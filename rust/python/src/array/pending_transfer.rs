@@ -29,9 +29,10 @@ pub(crate) struct Transfer {
 
 /// A reference to the future of a transfer.
 pub(crate) enum FutureRef {
-    /// It keeps the future alive: the transfer has effects beyond its result.
+    /// A reference that keeps the future alive: the transfer has effects beyond its result.
     Strong(Py<PyAny>),
-    /// Once the program drops the future, nothing needs the result of the transfer.
+    /// A weak reference. Once the program drops the future, no code needs the result of the
+    /// transfer.
     Weak(Py<PyWeakrefReference>),
 }
 
@@ -40,7 +41,7 @@ impl FutureRef {
         PyWeakrefReference::new(future).map(|future| FutureRef::Weak(future.unbind()))
     }
 
-    /// The future; None: the program has dropped it.
+    /// Return the future; None: the program has dropped it.
     fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         match self {
             FutureRef::Strong(future) => Some(future.bind(py).clone()),
@@ -88,7 +89,7 @@ impl Slot {
 
     /// Take the transfer if `condition` holds for it.
     fn take_if(&self, condition: impl FnOnce(&Transfer) -> bool) -> Option<Transfer> {
-        // In a forked child another thread may have had the lock, and has it for ever.
+        // In a forked child the lock may belong to a thread of the parent, which never releases it.
         let mut transfer = self.0.try_lock().ok()?;
         transfer.take_if(|transfer| condition(transfer))
     }
@@ -111,7 +112,8 @@ pub(crate) fn start_transfers(py: Python<'_>, transfers: Vec<Transfer>) -> Pendi
     let concurrency = concurrency(&transfers);
     let slots: Vec<Arc<Slot>> = transfers.into_iter().map(Slot::of).collect();
     let queued = slots.clone();
-    // Where no thread can be made, it is done here: others may need the GIL for it.
+    // If no worker thread can start, the calling thread runs the transfers without the GIL, which
+    // other threads may need.
     PendingTransfer::new(slots, true, |told| {
         py.detach(|| pool::spawn(concurrency, move |runner| run_queued(&queued, runner, &told)))
     })
@@ -132,7 +134,7 @@ pub(super) fn start_with_array(py: Python<'_>, transfer: Transfer) -> PendingTra
     })
 }
 
-/// The number of transfers that the stores run concurrently; 0: the stores do not wait.
+/// Return the number of transfers that the stores run concurrently; 0: the stores do not wait.
 fn concurrency<'t>(transfers: impl IntoIterator<Item = &'t Transfer>) -> usize {
     transfers.into_iter().map(Transfer::concurrency).max().unwrap_or(0)
 }
@@ -144,7 +146,7 @@ fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
     let pending: Vec<RunningTransfer> =
         transfers.into_iter().map(|one| RunningTransfer::new(one, raised)).collect();
     match runner {
-        // What went wrong with all, those are told whose parts have not ended.
+        // An error of the whole run goes to the futures whose parts have not ended.
         Runner::Worker => drop(pool::guarded(|| run_parts(&pending, None))),
         Runner::Caller => {
             if let Err(error) = run_interruptibly(|interrupt| run_parts(&pending, Some(interrupt))) {
@@ -156,9 +158,9 @@ fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
             }
         }
     }
-    // At interpreter exit nobody waits any more. What a transfer kept alive is let go where its
-    // future is told: who waited may rely on that, as a file in a Zip file is whole when nobody has
-    // it open.
+    // At interpreter exit no thread waits any more. The transfer's references drop before its
+    // future completes, because waiting code may rely on it: a Zip file is complete once nothing
+    // holds it open.
     crate::runtime::atexit::attached(move |py| pending.into_iter().for_each(|one| one.complete(py)));
 }
 
@@ -231,7 +233,7 @@ fn run_group(parts: &[&Part], alike: &[usize], interrupt: Option<Interrupt<'_>>,
     }
     let reads: Vec<(&Selection, *mut u8)> =
         alike.iter().map(|&index| (&parts[index].selection, parts[index].memory.address)).collect();
-    // SAFETY: as for one of them; who collects them gives each places of its own.
+    // SAFETY: the safety conditions of each read hold, and each read has a separate destination.
     unsafe { read::read_group(base.get().operation(state, &**store, interrupt), &reads, ended) }
 }
 
@@ -336,12 +338,13 @@ impl RunningTransfer {
         let missed = || Err(Error::internal("a transfer was not begun"));
         let ended = self.transfer.parts.iter().zip(parts);
         let ended = ended.map(|(part, done)| part.deliver(py, done.unwrap_or_else(missed)));
-        // All are delivered, whatever becomes of one.
+        // Each part delivers its elements, also if another part fails.
         let end = match ended.fold(Ok(()), PyResult::and) {
             Ok(()) => (Some(&self.transfer.result), None),
             Err(error) => (None, Some(error.into_value(py))),
         };
-        // Ctrl-C may come between, or a callback end the program: all are told before that.
+        // Ctrl-C or an exception of a callback may interrupt the call. The loop completes the
+        // future first.
         for _ in 0..TIMES {
             let told = future.call_method1(intern!(py, "_set_outcome"), (&end.0, &end.1));
             match (told, &self.raised) {
@@ -352,7 +355,7 @@ impl RunningTransfer {
         }
     }
 
-    /// The transfer, unless its future is complete.
+    /// Return the transfer, unless its future is complete.
     fn into_incomplete(self) -> Option<Transfer> {
         let untold = self.ends().is_some();
         untold.then_some(self.transfer)
@@ -365,7 +368,7 @@ pub(crate) struct PendingTransfer {
     queued: QueuedOperation,
     raised: Raised,
     slots: Vec<Arc<Slot>>,
-    /// Whether the queued operation does the transfers of these slots and no others.
+    /// Whether the queued operation runs exactly the transfers of these slots.
     alone: bool,
 }
 
@@ -389,7 +392,7 @@ impl PendingTransfer {
 /// queue.
 impl Drop for PendingTransfer {
     fn drop(&mut self) {
-        // A forked child touches nothing that the queue of its parent holds.
+        // A forked child does not touch the queue, whose entries belong to the parent.
         if self.queued.is_of_this_process() {
             self.withdraw(|transfer| matches!(transfer.future, FutureRef::Weak(_)));
         }

@@ -13,11 +13,11 @@ use super::shared_reads::{share, Place};
 use crate::runtime::error::to_py;
 use crate::store::{CoalescingStore, Store};
 
-/// A read that has not started. It starts once.
+/// A read that has not started. It starts at most once.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct PreparedRead(Mutex<Option<Read>>);
 
-/// The part to read, None without elements, and the result for the reader.
+/// The part to read (None: no elements) and the result of the read.
 struct Read {
     part: Option<Part>,
     result: Py<PyAny>,
@@ -35,13 +35,13 @@ impl PreparedRead {
 
 #[pymethods]
 impl PreparedRead {
-    /// Whether the read has no elements.
+    /// Return whether the read has no elements.
     #[getter]
     fn is_empty(&self) -> bool {
         self.held().as_ref().is_none_or(|read| read.part.is_none())
     }
 
-    /// Read in this thread, and return the result; Ctrl-C raises what is pending.
+    /// Read in this thread and return the result; Ctrl-C raises the pending exception.
     fn run(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let taken = self.held().take();
         let Some(Read { part, result }) = taken else {
@@ -51,7 +51,8 @@ impl PreparedRead {
         Ok(result)
     }
 
-    // The lock is held for a moment, and never while Python collects garbage: all of it is seen.
+    // Threads hold the lock briefly, and never during a garbage collection, so this visits all
+    // references.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Ok(held) = self.0.try_lock() else { return Ok(()) };
         let Some(Read { part, result }) = held.as_ref() else { return Ok(()) };
@@ -68,12 +69,14 @@ impl PreparedRead {
 /// The store of a read and the coalescing store over it; None: the read shares no requests.
 type Placed<'py> = Option<(Bound<'py, Store>, Bound<'py, CoalescingStore>)>;
 
-/// Start reads on worker threads; each completes its future, and a thread that waits for one may
-/// run all. With `coalesce` a single small read runs with those of its array that are queued by
-/// then. `locations` names for each read the store below caches and transactions, and the
-/// coalescing store that serves it. With `weak` the engine does not keep the futures alive: when
-/// the program drops all of them, a read that no thread has started leaves the queue, provided that
-/// only they hold the returned object.
+/// Start reads on worker threads. Each completes its future, and a thread that waits for one may
+/// run all of them. With `coalesce`, a single small read runs together with the queued reads of its
+/// array.
+///
+/// For each read, `locations` contains the store below caches and transactions, and the coalescing
+/// store above it. With `weak`, the engine does not keep the futures alive. If the program drops
+/// all of them, a read that has not started leaves the queue, provided that only they hold the
+/// returned object.
 #[pyfunction]
 #[pyo3(signature = (reads, futures, *, coalesce = false, locations = None, weak = false))]
 fn start_reads(

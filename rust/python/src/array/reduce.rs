@@ -8,16 +8,16 @@ use tessarr_engine::reduce::{item_bytes, reduce as reduce_blocks, AxisBlocks, Me
 use crate::array::{data, flags, overlaps_itself};
 use crate::runtime::error::{argument, to_py};
 
-/// What is passed to another thread together with the promise that it may be used there.
+/// A value that another thread may use, by the promise of the code that creates it.
 struct Shared<T>(T);
 
-// SAFETY: the arrays are kept by the caller, who waits.
+// SAFETY: the caller keeps the arrays alive and waits for the thread.
 unsafe impl<T> Send for Shared<T> {}
 
-/// Give one element of `out` for each block of `values`.
+/// Reduce each block of `values` to one element of `out`.
 ///
-/// `cuts` has for each axis the length of a short block at the beginning, that of whole ones and
-/// their number, and the length of a short block at the end. `kind` is the type of the elements.
+/// For each axis, `cuts` contains the length of a short first block, the length and number of full
+/// blocks, and the length of a short last block. `kind` is the type of the elements.
 #[pyfunction]
 fn reduce(
     py: Python<'_>,
@@ -50,8 +50,8 @@ fn reduce(
     ));
     py.detach(move || {
         let Shared((source, target)) = { work };
-        // SAFETY: the shapes were checked; that the two are apart is up to the caller, as it is
-        // that nobody else writes to them.
+        // SAFETY: this function has checked the shapes. The caller passes arrays that share no
+        // memory and that no other thread writes to.
         unsafe { reduce_blocks(kind, method, &cuts, source, target) }
     })
     .map_err(|error| to_py(py, error))

@@ -7,20 +7,20 @@ use pyo3::types::{PyEllipsis, PyInt, PySlice, PyTuple};
 use tessarr_engine::array::PerAxis;
 use tessarr_engine::selection::Request;
 
-/// A box along one axis, as NumPy's basic index gives it.
+/// A range along one axis, from a basic index of NumPy.
 #[derive(Clone, Copy)]
 pub(crate) struct Along {
     pub(crate) start: i64,
     pub(crate) step: i64,
     pub(crate) count: usize,
-    /// An integer index: the axis is dropped.
+    /// Whether an integer index drops the axis.
     pub(crate) dropped: bool,
 }
 
-/// The box of a basic index: integers, slices of integers, at most one
-/// ellipsis. None for everything else, out-of-bounds integers included: then
-/// `tessarr.indexing` decides, and words the error. None also for integers
-/// alone beside an ellipsis: NumPy makes an array of these, and no scalar.
+/// Return the box of a basic index: integers, slices of integers and at most one ellipsis. Return
+/// None for every other index and for out-of-bounds integers, so that `tessarr.indexing` parses it
+/// and raises its errors. Return None also for integers with an ellipsis: NumPy returns an array
+/// for these, not a scalar.
 pub(crate) fn basic(key: &Bound<'_, PyAny>, shape: &[u64]) -> Option<PerAxis<Along>> {
     let mut axes = PerAxis::new();
     let mut ellipsis = key.is(PyEllipsis::get(key.py()));
@@ -71,7 +71,7 @@ fn along(entry: &Bound<'_, PyAny>, size: u64) -> Option<Along> {
     })
 }
 
-/// One axis as `tessarr.indexing.Selection` gives it.
+/// One axis of a `tessarr.indexing.Selection`.
 pub(crate) enum AxisArgument<'py> {
     Range(i64, i64, usize),
     List(PyReadonlyArray1<'py, i64>),
@@ -93,7 +93,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AxisArgument<'py> {
     }
 }
 
-/// The engine's requests for `axes`, whose places in a buffer of `shape` are `out_axes`.
+/// Return the engine's requests for `axes`, which are the axes `out_axes` of a buffer of `shape`.
 pub(crate) fn requests<'a>(
     axes: &'a [AxisArgument<'_>],
     out_axes: &[Option<usize>],
@@ -103,7 +103,7 @@ pub(crate) fn requests<'a>(
     if axes.len() != out_axes.len() {
         return Err(PyTypeError::new_err("axes and out_axes differ in length"));
     }
-    // Per axis of the buffer: nothing runs along it, one axis does, or joint ones do.
+    // For each axis of the buffer: None, Some(false) for one axis, or Some(true) for joint axes.
     let mut used = vec![None; shape.len()];
     let mut along = Vec::with_capacity(axes.len());
     for (axis, out_axis) in axes.iter().zip(out_axes) {
@@ -115,7 +115,7 @@ pub(crate) fn requests<'a>(
             None if count == 1 => 0,
             Some(out_axis) if shape.get(out_axis) == Some(&count) => {
                 let joint = matches!(axis, AxisArgument::Joint(_));
-                // Two axes along one would leave the buffer.
+                // Two axes of the selection along one axis of the buffer would exceed the buffer.
                 if used[out_axis].replace(joint).is_some_and(|before| !(before && joint)) {
                     return Err(PyTypeError::new_err("two axes of the selection name one of the buffer"));
                 }
@@ -130,7 +130,7 @@ pub(crate) fn requests<'a>(
     selected(axes, &along)
 }
 
-/// The engine's requests for `axes`, of which each has a stride.
+/// Return the engine's requests for `axes` with one stride each.
 fn selected<'a>(axes: &'a [AxisArgument<'_>], strides: &[isize]) -> PyResult<Vec<Request<'a>>> {
     let request = |(axis, &stride): (&'a AxisArgument<'_>, &isize)| {
         Ok(match axis {

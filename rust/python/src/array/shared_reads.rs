@@ -9,7 +9,7 @@ use tessarr_engine::store::{with_coalescing, CoalescingStore, ReadHint, Store};
 
 use super::pending_transfer::{group_by_array, Part};
 
-/// The size up to which reads of parts of one chunk become one read of the whole chunk: in local
+/// The size up to which reads of parts of one chunk become one read of the whole chunk, in local
 /// and in remote stores.
 const ALL_BYTES: [usize; 2] = [1 << 20, 16 << 20];
 
@@ -19,7 +19,7 @@ pub(super) struct Place {
     pub shared: Arc<CoalescingStore>,
 }
 
-/// Send reads through the coalescing store if others read chunks of the same array: with other
+/// Send reads through the coalescing store if others read chunks of the same array with other
 /// selections, as keys, or through another cache.
 pub(super) fn share(mut reads: Vec<(&mut Part, Place)>) {
     let mut groups: HashMap<_, Vec<usize>> = HashMap::new();
@@ -47,7 +47,7 @@ pub(super) fn share(mut reads: Vec<(&mut Part, Place)>) {
     }
 }
 
-/// Announce the chunks that several reads need: the groups of `parts`, and other readers.
+/// Announce the chunks that the groups of `parts` and other readers need.
 fn expect(shared: &CoalescingStore, parts: &[&Part], apart: &[Vec<usize>]) {
     let most = ALL_BYTES[usize::from(shared.concurrency() > 0)];
     let mut wanted: HashMap<String, Vec<ReadHint>> = HashMap::new();

@@ -1,7 +1,7 @@
-//! Arrays of NumPy's `StringDType`, whose items only NumPy's own functions read and write.
+//! Arrays of NumPy's `StringDType`, whose items only NumPy's functions read and write.
 //!
-//! These functions came with NumPy 2 and stand in the table of its C interface; where there is
-//! an array of this type, there is NumPy 2.
+//! NumPy 2 provides these functions in the table of its C interface. An array of this type exists
+//! only with NumPy 2.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -13,7 +13,7 @@ use pyo3::types::PyCapsule;
 
 use crate::array::elements::cannot_store;
 
-// Places in the table (NumPy's `__multiarray_api.h`).
+// Indices into the table (NumPy's `__multiarray_api.h`).
 const LOAD: usize = 313;
 const PACK: usize = 314;
 const ACQUIRE: usize = 316;
@@ -48,9 +48,9 @@ impl Functions {
                 let module = py.import("numpy._core.multiarray")?;
                 let capsule = module.getattr("_ARRAY_API")?.cast_into::<PyCapsule>()?;
                 let table = capsule.pointer_checked(None)?.cast::<*const c_void>();
-                // NumPy is never unloaded, and so neither is its table.
+                // NumPy and its table stay loaded until the process ends.
                 std::mem::forget(capsule);
-                // SAFETY: the table of NumPy 2 has functions of these types in these places.
+                // SAFETY: the table of NumPy 2 has functions of these types at these indices.
                 Ok(unsafe {
                     Functions {
                         load: std::mem::transmute::<*const c_void, Load>(table.add(LOAD).read()),
@@ -64,7 +64,7 @@ impl Functions {
     }
 }
 
-/// The strings of one array, locked against others as long as this lives.
+/// The strings of one array. This value holds their lock while it lives.
 pub(crate) struct Strings<'py> {
     py: Python<'py>,
     functions: Functions,
@@ -72,15 +72,15 @@ pub(crate) struct Strings<'py> {
 }
 
 impl<'py> Strings<'py> {
-    /// The strings of `array`; None where it has another data type.
+    /// Return the strings of `array`; None if it has another data type.
     pub(crate) fn of(array: &Bound<'py, PyUntypedArray>) -> PyResult<Option<Self>> {
         let dtype = array.dtype();
         if dtype.kind() != b'T' {
             return Ok(None);
         }
         let functions = Functions::find(array.py())?;
-        // SAFETY: the data type of an array of kind T is a `PyArray_StringDTypeObject`,
-        // and lives as long as the array, which outlives this.
+        // SAFETY: the data type of an array of kind T is a `PyArray_StringDTypeObject`. It lives as
+        // long as the array, which outlives this value.
         let allocator = unsafe { (functions.acquire)(dtype.as_ptr().cast()) };
         Ok(Some(Strings { py: array.py(), functions, allocator }))
     }
@@ -91,11 +91,12 @@ impl<'py> Strings<'py> {
     /// `at` is an item of the array.
     pub(crate) unsafe fn load(&self, at: *const u8, out: &mut Vec<u8>) -> PyResult<()> {
         let mut found = Unpacked { size: 0, buf: std::ptr::null() };
-        // SAFETY: the caller's promise, and the lock is held.
+        // SAFETY: the caller guarantees that `at` is an item, and this value holds the lock.
         match unsafe { (self.functions.load)(self.allocator, at.cast(), &mut found) } {
             0 if found.size == 0 => Ok(()),
             0 => {
-                // SAFETY: NumPy gives so many bytes, which stay while the lock is held.
+                // SAFETY: NumPy returns this number of bytes, which stay valid while this value
+                // holds the lock.
                 let bytes = unsafe { std::slice::from_raw_parts(found.buf.cast::<u8>(), found.size) };
                 std::str::from_utf8(bytes)
                     .map_err(|error| cannot_store(self.py, format!("text that is not UTF-8: {error}")))?;
@@ -107,12 +108,12 @@ impl<'py> Strings<'py> {
         }
     }
 
-    /// Let the item at `at` hold `bytes`.
+    /// Set the item at `at` to `bytes`.
     ///
     /// # Safety
     /// `at` is an item of the array, which is writable.
     pub(crate) unsafe fn pack(&self, at: *mut u8, bytes: &[u8]) -> PyResult<()> {
-        // SAFETY: the caller's promise, and the lock is held.
+        // SAFETY: the caller guarantees that `at` is an item, and this value holds the lock.
         let done =
             unsafe { (self.functions.pack)(self.allocator, at.cast(), bytes.as_ptr().cast(), bytes.len()) };
         if done == 0 {
@@ -124,7 +125,7 @@ impl<'py> Strings<'py> {
 
 impl Drop for Strings<'_> {
     fn drop(&mut self) {
-        // SAFETY: `of` took the lock.
+        // SAFETY: `of` acquired the lock.
         unsafe { (self.functions.release)(self.allocator) }
     }
 }

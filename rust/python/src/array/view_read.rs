@@ -31,7 +31,8 @@ pub(crate) struct Spread {
     out: Py<PyUntypedArray>,
 }
 
-// SAFETY: buffer and target are kept by the part of a transfer, whose places nobody else writes to.
+// SAFETY: the part of a transfer keeps the buffer and the target alive. No other code writes to
+// their elements.
 unsafe impl Send for Spread {}
 // SAFETY: as above.
 unsafe impl Sync for Spread {}
@@ -41,7 +42,7 @@ impl Spread {
     pub(super) fn copy(&self) -> tessarr_engine::Result<()> {
         match self.objects {
             true => Ok(()),
-            // SAFETY: the steps were made for both arrays, which are apart, and are kept.
+            // SAFETY: the steps belong to both arrays, which share no memory and stay alive.
             false => unsafe { copy_all(&self.copy, self.item) },
         }
     }
@@ -59,8 +60,8 @@ impl Spread {
     }
 }
 
-/// The part that reads the elements of `view` into the positions that `place` has in `out`. None:
-/// the view has no positions.
+/// Return the part that reads the elements of `view` into the positions that `place` has in `out`.
+/// None: the view has no positions.
 pub(crate) fn part(
     base: &Bound<'_, ArrayBase>,
     view: &IndexTransform,
@@ -71,8 +72,8 @@ pub(crate) fn part(
     place_part(base, state, &lowered, out, Some(place), None)
 }
 
-/// A read of the elements of `view`, or of `fields` of them, to `out`, or to a new array of items
-/// of a type.
+/// Prepare a read of the elements of `view`, or of `fields` of them, into `out`, or into a new
+/// array of a data type.
 pub(super) fn prepare_view_read(
     base: &Bound<'_, ArrayBase>,
     view: &IndexTransform,
@@ -90,15 +91,15 @@ pub(super) fn prepare_view_read(
     Ok(PreparedRead::of(part, out.into_any().unbind()))
 }
 
-/// The selection of a view of the current array.
+/// Return the selection of a view of the current array.
 fn lower_view(base: &Bound<'_, ArrayBase>, view: &IndexTransform) -> PyResult<(Arc<State>, EngineSelection)> {
     let state = base.get().state();
     let lowered = view.to_selection(&state.description.bind(base.py()).get().shape);
     Ok((state, lowered.map_err(|error| to_py(base.py(), error))?))
 }
 
-/// The part that reads a selection into `out`, or into the positions of a view of `out`. It reads
-/// in place if each dimension is an axis of the selection, otherwise through a buffer.
+/// Return the part that reads a selection into `out`, or into the positions of a view of `out`. It
+/// reads in place if each dimension is an axis of the selection, otherwise through a buffer.
 fn place_part(
     base: &Bound<'_, ArrayBase>,
     state: Arc<State>,
@@ -114,7 +115,7 @@ fn place_part(
     if lowered.shape.contains(&0) {
         return Ok(None);
     }
-    // Objects are made of all that is read, and so that has to be a whole array.
+    // The delivery of objects needs a whole array.
     let placed = match place {
         None => Some((0, strides(elements, out))),
         Some(_) if !elements.is_fixed() => None,

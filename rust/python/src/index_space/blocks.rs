@@ -19,8 +19,8 @@ pub(crate) struct BlockSource {
     found: index_space::BlockSources,
 }
 
-/// The blocks of one axis: the length of the first one, the length and number of full ones, and the
-/// length of the last one.
+/// The blocks of one axis: the length of the first block, the length and number of full blocks, and
+/// the length of the last block.
 type AxisBlocks = (usize, usize, usize, usize);
 
 #[pymethods]
@@ -35,7 +35,7 @@ impl Blocks {
         Ok(Blocks(index_space::Blocks { base, domain, factors: factors.into() }))
     }
 
-    /// The source of a view of the domain; None if the view has no position.
+    /// Return the source of a view of the domain; None if the view has no position.
     fn source(slf: &Bound<'_, Self>, view: &View) -> PyResult<Option<BlockSource>> {
         let blocks = &slf.get().0;
         if view.inner().maps.len() != blocks.domain.len() {
@@ -60,7 +60,7 @@ impl BlockSource {
         (!self.found.is_in_order()).then(|| self.found.order.clone().into())
     }
 
-    /// The source of a range of positions of the first dimension, and its blocks.
+    /// Return the source of a range of positions of the first dimension, and its blocks.
     fn part(&self, py: Python<'_>, first: usize, last: usize) -> PyResult<(View, Vec<AxisBlocks>)> {
         if first >= last || self.found.counts().next().is_some_and(|count| last > count) {
             return Err(PyTypeError::new_err("there are no such positions"));

@@ -1,4 +1,4 @@
-//! Domains from lists of bounds, which arguments or JSON give.
+//! Domains from lists of bounds, from arguments or JSON.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::runtime::safe_repr::safe_repr;
 /// A bound, and whether it is implicit.
 pub(super) type End = (i64, bool);
 
-/// The given parts of a domain: one list per kind of bound.
+/// The parts of a domain that a user passes: one list per kind of bound.
 #[derive(Default)]
 pub(super) struct DomainParts {
     pub(super) rank: Option<i64>,
@@ -30,12 +30,13 @@ pub(super) struct DomainParts {
     pub(super) prefix: &'static str,
 }
 
-/// An argument of Python that may be left out.
+/// An optional argument of Python.
 type Argument<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 impl DomainParts {
-    /// Parse arguments: the rank; `inclusive_min`, `exclusive_max`, `inclusive_max` and `shape`;
-    /// labels; implicit lower and upper bounds. Errors: TypeError for arguments of other types.
+    /// Parse the arguments of a domain: the rank, `inclusive_min`, `exclusive_max`,
+    /// `inclusive_max`, `shape`, the labels and the implicit bounds. Raise a TypeError for
+    /// arguments of other types.
     pub(super) fn from_arguments(
         rank: Argument<'_, '_>,
         [lower, upper, last, shape]: [Argument<'_, '_>; 4],
@@ -61,7 +62,7 @@ impl DomainParts {
         })
     }
 
-    /// The dimensions.
+    /// Return the dimensions.
     pub(super) fn dims(&self, py: Python<'_>) -> PyResult<PerDimension<Dim>> {
         let rank = self.length(py)?;
         let mut dims: PerDimension<Dim> = match &self.inclusive_min {
@@ -88,7 +89,7 @@ impl DomainParts {
         to_py_result(py, index_space::checked_labels(dims))
     }
 
-    /// The length of all lists.
+    /// Return the common length of the lists.
     fn length(&self, py: Python<'_>) -> PyResult<usize> {
         let prefix = self.prefix;
         let too_many = |rank| argument(py, format!("{prefix}rank: {rank} is not from 0 to {MAX_RANK}"));
@@ -144,12 +145,12 @@ impl DomainParts {
     }
 }
 
-/// A dimension without an upper bound.
+/// Return a dimension without an upper bound.
 fn unbounded_dim(lower: i64, implicit: bool) -> Dim {
     Dim { implicit: (implicit, true), ..Dim::new(lower, END) }
 }
 
-/// The items of a list argument.
+/// Return the items of a list argument.
 pub(super) fn column<T>(
     given: Argument<'_, '_>,
     name: &str,
@@ -164,7 +165,7 @@ pub(super) fn column<T>(
     items.collect::<PyResult<_>>().map(Some)
 }
 
-/// The exception of an argument of a wrong type.
+/// Return the exception for an argument of a wrong type.
 fn no(value: &Bound<'_, PyAny>, name: &str, what: &str) -> PyErr {
     PyTypeError::new_err(format!("{name}: {} is not {what}", safe_repr(value)))
 }

@@ -20,7 +20,7 @@ const LARGE_BYTES: usize = 64 << 10;
 
 type Array<'py> = Bound<'py, PyUntypedArray>;
 
-/// The elements of a view of an array: a NumPy view, or a copy if the view has index arrays.
+/// Return the elements of a view of an array: a NumPy view, or a copy if the view has index arrays.
 #[pyfunction]
 fn apply_view<'py>(py: Python<'py>, array: &Array<'py>, view: &View) -> PyResult<Array<'py>> {
     let found =
@@ -29,8 +29,8 @@ fn apply_view<'py>(py: Python<'py>, array: &Array<'py>, view: &View) -> PyResult
         return take(py, array, view, None);
     };
     let mut shape: Vec<npy_intp> = view.inner().dims.iter().map(|dim| dim.size() as npy_intp).collect();
-    // SAFETY: shape and strides have as many entries as said, and lead to elements of the array
-    // only; the new array takes over one reference to the dtype, and one to the array, which keeps
+    // SAFETY: shape and strides have as many entries as the rank, and address elements of the array
+    // only. The new array takes over one reference to the dtype, and one to the array, which keeps
     // its memory alive.
     unsafe {
         let made = PY_ARRAY_API.PyArray_NewFromDescr(
@@ -53,7 +53,7 @@ fn apply_view<'py>(py: Python<'py>, array: &Array<'py>, view: &View) -> PyResult
     }
 }
 
-/// A new array, in C order or Fortran's; its items are not initialised unless they are objects.
+/// Return a new array in C or Fortran order. Its items are uninitialised unless they are objects.
 #[pyfunction]
 #[pyo3(name = "empty", signature = (shape, dtype, order = 'C'))]
 fn new_array<'py>(shape: Vec<usize>, dtype: Bound<'py, PyArrayDescr>, order: char) -> PyResult<Array<'py>> {
@@ -61,7 +61,7 @@ fn new_array<'py>(shape: Vec<usize>, dtype: Bound<'py, PyArrayDescr>, order: cha
     empty_in(order, dtype, shape.into_iter())
 }
 
-/// A copy of the elements of a view of an array: a new array, or `out`, which has the same shape
+/// Copy the elements of a view of an array to a new array, or to `out`, which has the same shape
 /// and type.
 #[pyfunction]
 #[pyo3(signature = (array, view, out=None))]
@@ -82,7 +82,7 @@ fn take<'py>(
     Ok(out)
 }
 
-/// Copy items, of the shape of a view and the type of an array, to the elements of the view.
+/// Copy items, with the shape of a view and the type of an array, to the elements of the view.
 #[pyfunction]
 fn put<'py>(py: Python<'py>, array: &Array<'py>, view: &View, items: &Array<'py>) -> PyResult<()> {
     let view = view.inner();
@@ -91,33 +91,33 @@ fn put<'py>(py: Python<'py>, array: &Array<'py>, view: &View, items: &Array<'py>
     copies.run(py)
 }
 
-/// Whether two elements of an array may share bytes.
+/// Return whether two elements of an array may share bytes.
 #[pyfunction]
 #[pyo3(name = "overlaps_itself")]
 fn overlapping(array: &Array<'_>) -> bool {
     overlaps_itself(array.shape(), array.strides(), array.dtype().itemsize())
 }
 
-/// An array, and the view of it whose positions are meant; all of them without one.
+/// An array and a view of it; None selects all elements.
 type Seen<'a, 'py> = (&'a Array<'py>, Option<&'a index_space::IndexTransform>);
 
-/// What is copied from arrays to others, gathered before any of it is.
+/// Copies from arrays to arrays. All copies are collected before the first one runs.
 pub(crate) struct Copies<'py> {
-    /// Where items are written to. If arrays meet there, what is copied last counts.
+    /// The memory of the target arrays. If target arrays overlap, the last copy wins.
     written: Extents,
-    /// The type of all arrays, once there is one.
+    /// The type of all arrays, set by the first one.
     dtype: Option<Bound<'py, PyArrayDescr>>,
-    /// Arrays that are where others are written to, and what is copied instead of them. The arrays
-    /// are kept so that no other is where one of them was.
+    /// Source arrays that overlap the targets, with the copies that replace them. The references to
+    /// these arrays keep their addresses unique.
     copied: HashMap<*mut ffi::PyObject, (Array<'py>, Array<'py>)>,
-    /// All other arrays.
+    /// References to all other arrays.
     kept: Vec<Array<'py>>,
     copies: Vec<(CopySteps, *const u8, *mut u8)>,
     items: usize,
 }
 
 impl<'py> Copies<'py> {
-    /// Copies to some arrays, of which there are none yet.
+    /// Return an empty list of copies to some arrays.
     pub(crate) fn to<'a>(arrays: impl IntoIterator<Item = &'a Array<'py>>) -> Copies<'py>
     where
         'py: 'a,
@@ -132,7 +132,7 @@ impl<'py> Copies<'py> {
         }
     }
 
-    /// Add one, of as many items along each dimension as a view has, to one of the arrays.
+    /// Add a copy to one of the arrays. The source has the shape of the view.
     pub(crate) fn add(
         &mut self,
         view: &index_space::IndexTransform,
@@ -165,7 +165,7 @@ impl<'py> Copies<'py> {
         Ok(())
     }
 
-    /// A copy of an array, which is made once.
+    /// Return the copy of an array; the first call creates it.
     fn copy_once(&mut self, array: &Array<'py>) -> PyResult<Array<'py>> {
         if let Some((_, made)) = self.copied.get(&array.as_ptr()) {
             return Ok(made.clone());
@@ -175,14 +175,14 @@ impl<'py> Copies<'py> {
         Ok(made)
     }
 
-    /// Make them.
+    /// Run the copies.
     pub(crate) fn run(self, py: Python<'py>) -> PyResult<()> {
         let Some(dtype) = &self.dtype else { return Ok(()) };
         if dtype.has_object() {
             if dtype.num() != NPY_TYPES::NPY_OBJECT as c_int {
                 return Err(PyTypeError::new_err("elements that hold objects are not copied"));
             }
-            // SAFETY: the steps lead to elements of arrays of objects.
+            // SAFETY: the steps address elements of arrays of objects.
             self.copies.iter().for_each(|(steps, from, to)| unsafe { copy_objects(steps, *from, *to) });
             return Ok(());
         }
@@ -192,8 +192,8 @@ impl<'py> Copies<'py> {
         let run = Shared(&self.copies);
         let work = move || {
             let Shared(copies) = { run };
-            // SAFETY: the steps lead to elements of both arrays, which are apart, and which are
-            // kept.
+            // SAFETY: the steps address elements of both arrays, which share no memory and stay
+            // alive.
             copies.chunks(together).try_for_each(|some| unsafe { copy_all(some, item) })
         };
         let done = if large { py.detach(work) } else { work() };
@@ -208,20 +208,21 @@ fn side<'b>((array, view): Seen<'b, '_>) -> tessarr_engine::Result<CopySide<'b>>
     }
 }
 
-/// What is passed to another thread together with the promise that it may be used there.
+/// A value that another thread may use, by the promise of the code that creates it.
 struct Shared<T>(T);
 
-// SAFETY: the arrays are kept by the caller, who waits.
+// SAFETY: the caller keeps the arrays alive and waits for the thread.
 unsafe impl<T> Send for Shared<T> {}
 
-/// Copy objects: references are counted.
+/// Copy objects and count their references.
 ///
 /// # Safety
-/// All steps lead from and to objects, or null pointers, of arrays that the caller keeps.
+/// All steps address objects, or null pointers, of arrays that the caller keeps alive.
 pub(crate) unsafe fn copy_objects(steps: &CopySteps, from: *const u8, to: *mut u8) {
     let Walk { axes, src: source, dst: target } = steps.walk(from, to);
     all_steps(&axes, &mut |from, to| {
-        // SAFETY: the caller's promise; elements of arrays of objects may lie anywhere.
+        // SAFETY: the caller guarantees that the steps are valid. Elements of arrays of objects may
+        // be unaligned.
         unsafe {
             let (source, target) = (source.byte_offset(from), target.byte_offset(to));
             let object = source.cast::<*mut ffi::PyObject>().read_unaligned();
@@ -235,10 +236,10 @@ pub(crate) unsafe fn copy_objects(steps: &CopySteps, from: *const u8, to: *mut u
     });
 }
 
-/// Addresses: intervals that are apart, in order.
+/// Disjoint intervals of addresses, in order.
 struct Extents {
     intervals: Vec<(isize, isize)>,
-    /// Whether they were apart before those that meet were taken as one.
+    /// Whether the intervals were disjoint before this type merged overlapping ones.
     apart: bool,
 }
 
@@ -261,7 +262,7 @@ impl Extents {
     }
 }
 
-/// The addresses between which an array is.
+/// Return the interval of addresses that an array occupies.
 fn extent(array: &Array<'_>) -> (isize, isize) {
     let (mut low, mut high) = (data(array) as isize, data(array) as isize);
     for (&size, &stride) in array.shape().iter().zip(array.strides()) {

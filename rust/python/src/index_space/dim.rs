@@ -46,11 +46,11 @@ use crate::runtime::subclass::{attributes, copy_instance, pickle_parts, set_attr
 #[derive(PartialEq)]
 pub(crate) struct Dim(pub(super) index_space::Dim);
 
-/// What is pickled: the bounds, whether they are implicit, the name, and what Python keeps in
-/// the object.
+/// The pickled state: the bounds, whether they are implicit, the label, and the `__dict__` of the
+/// object.
 type State<'py> = (i64, i64, (bool, bool), Option<String>, Option<Bound<'py, PyDict>>);
 
-/// An argument: left out, None, or a value.
+/// An argument: omitted, None, or a value.
 #[derive(Default)]
 enum DimArgument<'py> {
     #[default]
@@ -72,7 +72,7 @@ impl<'py> DimArgument<'py> {
         matches!(self, DimArgument::Nothing)
     }
 
-    /// The integer, if it is one.
+    /// Return the integer of the argument, or None.
     fn integer(&self) -> PyResult<Option<i64>> {
         let DimArgument::Is(value) = self else {
             return Ok(None);
@@ -81,7 +81,7 @@ impl<'py> DimArgument<'py> {
         found.map_err(|_| PyTypeError::new_err(format!("{} is not an integer of 64 bits", safe_repr(value))))
     }
 
-    /// Set a positional argument; an error if a keyword sets it, too.
+    /// Set a positional argument. Raise an error if a keyword sets it, too.
     fn fill(&mut self, value: &Bound<'py, PyAny>, name: &str) -> PyResult<()> {
         if !self.nothing() {
             return Err(PyTypeError::new_err(format!("Dim got two values for {name}")));
@@ -91,7 +91,7 @@ impl<'py> DimArgument<'py> {
     }
 }
 
-/// A boolean argument, or its default.
+/// Return a boolean argument, or its default.
 fn flag_or(value: &DimArgument<'_>, otherwise: bool) -> PyResult<bool> {
     match value {
         DimArgument::Is(value) => as_bool(value, "implicit"),
@@ -99,15 +99,15 @@ fn flag_or(value: &DimArgument<'_>, otherwise: bool) -> PyResult<bool> {
     }
 }
 
-/// Whether an argument can be a label.
+/// Return whether an argument can be a label.
 fn is_label(value: &Bound<'_, PyAny>) -> bool {
     value.is_none() || value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>()
 }
 
 #[pymethods]
 impl Dim {
-    /// A dimension without bounds: `__init__` says what it is, also for classes that derive from
-    /// this one and are given something else.
+    /// Create a dimension without bounds, which `__init__` changes. Subclasses may have other
+    /// arguments.
     #[new]
     #[pyo3(
         signature = (*_arguments, **_keywords),
@@ -127,7 +127,7 @@ impl Dim {
         implicit_lower = DimArgument::Nothing,
         implicit_upper = DimArgument::Nothing,
     ))]
-    #[allow(clippy::too_many_arguments)] // they are TensorStore's
+    #[allow(clippy::too_many_arguments)] // TensorStore defines these arguments
     fn __init__<'py>(
         slf: &Bound<'py, Self>,
         py: Python<'py>,
@@ -186,12 +186,12 @@ impl Dim {
         if !index_space::is_interval(lower, upper) {
             return Err(argument(py, format!("[{lower}, {upper}) is not an interval of indices")));
         }
-        // Borrowed only now: what was given may have methods, which may look at this object.
+        // The borrow starts here, because methods of the arguments may access this object.
         slf.borrow_mut().0 = index_space::Dim { implicit, label, ..index_space::Dim::new(lower, upper) };
         Ok(())
     }
 
-    /// ``[lower, upper)``, known to be an interval.
+    /// Return ``[lower, upper)``, which must be an interval.
     #[staticmethod]
     #[pyo3(signature = (lower, upper, label = None, implicit = (false, false)))]
     fn _of(
@@ -368,7 +368,7 @@ impl Dim {
     }
 
     fn __contains__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let index_space::Dim { lower, upper, .. } = slf.borrow().0; // not borrowed while an index tells its value
+        let index_space::Dim { lower, upper, .. } = slf.borrow().0; // conversion below calls Python
         if let Ok(other) = other.cast::<Dim>() {
             let other = &other.borrow().0;
             return Ok(other.is_empty() || lower <= other.lower && other.upper <= upper);

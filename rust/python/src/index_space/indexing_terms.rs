@@ -28,7 +28,7 @@ pub(super) fn mode_of(name: &str) -> PyResult<IndexingMode> {
     }
 }
 
-/// The terms of an indexing key; None if Python has to parse it.
+/// Return the terms of an indexing key; None if Python has to parse it.
 pub(super) fn terms(key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<IndexTerm>>> {
     let mut terms = Vec::with_capacity(4);
     let Ok(tuple) = key.cast_exact::<PyTuple>() else {
@@ -51,7 +51,7 @@ fn parsed_class(py: Python<'_>) -> PyResult<Py<PyAny>> {
     py.import("tessarr.index_space.indexing_terms")?.getattr("IndexArray").map(Bound::unbind)
 }
 
-/// Append a term; false if Python has to parse it.
+/// Append a term; return false if Python has to parse it.
 fn push_terms(terms: &mut Vec<IndexTerm>, term: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = term.py();
     if term.is_exact_instance_of::<PyInt>() {
@@ -86,7 +86,7 @@ fn push_terms(terms: &mut Vec<IndexTerm>, term: &Bound<'_, PyAny>) -> PyResult<b
             if mask.ndim() > 0 {
                 return push_terms(terms, &values);
             }
-            // True stands for one position along a dimension of its own, False for none.
+            // True adds a dimension with one position, and False a dimension with none.
             let count = usize::from(values.is_truthy()?);
             terms.extend(IndexArray::new(vec![0; count], &[count]).map(|indices| IndexTerm::Array {
                 indices,
@@ -102,7 +102,7 @@ fn push_terms(terms: &mut Vec<IndexTerm>, term: &Bound<'_, PyAny>) -> PyResult<b
     Ok(true)
 }
 
-/// The integers of a slice; None if it has other items or indices out of range.
+/// Return the integers of a slice; None if it has other items or indices out of range.
 fn slice_of(slice: &Bound<'_, PyAny>) -> PyResult<Option<Slice>> {
     let py = slice.py();
     let mut parts = [None; 3];
@@ -122,7 +122,7 @@ fn slice_of(slice: &Bound<'_, PyAny>) -> PyResult<Option<Slice>> {
     Ok(Some(Slice { start, stop, step }))
 }
 
-/// A copy of the items of an array; None if it is not in C order.
+/// Return a copy of the items of an array; None if it is not in C order.
 pub(super) fn copy_index_array(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<Option<IndexArray>> {
     if !is_plain(array.as_untyped()) {
         return Ok(None);
@@ -131,8 +131,8 @@ pub(super) fn copy_index_array(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<O
     Ok(IndexArray::new(borrowed.as_slice()?.to_vec(), array.shape()))
 }
 
-/// The positions where a mask is true, a list for each axis; None if it has no axis or is not in C
-/// order.
+/// Return the positions where a mask is true, as a list for each axis. Return None if the mask has
+/// no axis or is not in C order.
 fn places_of(mask: &Bound<'_, PyArrayDyn<bool>>) -> PyResult<Option<Vec<IndexArray>>> {
     if !is_plain(mask.as_untyped()) || mask.ndim() == 0 {
         return Ok(None);
@@ -146,11 +146,11 @@ fn is_plain(array: &Bound<'_, PyUntypedArray>) -> bool {
     flags(array) & plain == plain
 }
 
-/// A label, of a string or its UTF-8; an empty one is none.
+/// Return the label of a string or its UTF-8 bytes; None if it is empty.
 pub(super) fn label_of(label: &Bound<'_, PyAny>) -> PyResult<Option<Arc<str>>> {
     let text = match label.cast::<PyBytes>() {
         Ok(bytes) => std::str::from_utf8(bytes.as_bytes()).ok(),
-        Err(_) => label.cast::<PyString>()?.to_str().ok(), // there are surrogates without another
+        Err(_) => label.cast::<PyString>()?.to_str().ok(), // unpaired surrogates in the label
     };
     let none = || argument(label.py(), format!("label: {} is not UTF-8", safe_repr(label)));
     let text = text.ok_or_else(none)?;
@@ -173,7 +173,7 @@ pub(super) fn name_of(name: &Bound<'_, PyAny>) -> PyResult<DimSelector> {
     label_of(name).map(|label| DimSelector::Label(label.unwrap_or_else(|| "".into())))
 }
 
-/// Whether [`act_of`] accepts the argument of an operation without parsing.
+/// Return whether [`parse_operation`] accepts the argument of an operation without parsing.
 pub(super) fn is_parsed(name: &str, key: &Bound<'_, PyAny>) -> bool {
     let is: fn(&Bound<'_, PyAny>) -> bool = match name {
         "translate_to" | "translate_by" | "translate_backward_by" => {
@@ -189,7 +189,7 @@ pub(super) fn is_parsed(name: &str, key: &Bound<'_, PyAny>) -> bool {
     }
 }
 
-/// An operation by its name and argument.
+/// Return an operation by its name and argument.
 pub(super) fn parse_operation(name: &str, value: &Bound<'_, PyAny>) -> PyResult<DimOperation> {
     Ok(match name {
         "translate_to" => DimOperation::Translate(Translation::To, per_dim(value, integer)?),
@@ -223,7 +223,7 @@ pub(super) fn parse_operation(name: &str, value: &Bound<'_, PyAny>) -> PyResult<
     })
 }
 
-/// A value for each dimension of a tuple, or one for all.
+/// Return a value for each dimension of a tuple, or one for all.
 fn per_dim<T>(
     value: &Bound<'_, PyAny>,
     read: fn(&Bound<'_, PyAny>) -> PyResult<T>,
@@ -236,7 +236,7 @@ fn per_dim<T>(
     }
 }
 
-/// An integer of 64 bits, or None.
+/// Return an integer of 64 bits, or None.
 pub(super) fn integer(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     (!value.is_none()).then(|| index(value)).transpose()
 }

@@ -14,7 +14,7 @@ use super::{argument, to_py_result};
 use crate::runtime::error::refused;
 use crate::runtime::safe_repr::safe_repr;
 
-/// The view that JSON states.
+/// Return the view of a JSON value.
 pub(super) fn view_of(
     json: &Bound<'_, PyAny>,
     prefix: &'static str,
@@ -27,12 +27,12 @@ pub(super) fn view_of(
     })
 }
 
-/// The dimensions that JSON states.
+/// Return the dimensions of a JSON value.
 pub(super) fn dims_of(json: &Bound<'_, PyAny>) -> PyResult<PerDimension<Dim>> {
     read(json, "")?.0.dims(json.py())
 }
 
-/// What members say of dimensions, and the maps.
+/// Parse the members for dimensions and output index maps.
 fn read<'py>(
     members: &Bound<'py, PyAny>,
     prefix: &'static str,
@@ -58,12 +58,13 @@ fn read<'py>(
     Ok((found, output))
 }
 
-/// Text, such as the name of a member; "" of anything else, and of what no name can be.
+/// Return text, such as the name of a member; "" for other values and for text that UTF-8 cannot
+/// encode.
 fn text_of<'a>(value: &'a Bound<'_, PyAny>) -> &'a str {
     value.cast::<PyString>().ok().and_then(|text| text.to_str().ok()).unwrap_or_default()
 }
 
-/// Bounds: `[bound]` is an implicit one, and a string stands for the infinite one.
+/// Parse bounds: `[bound]` is an implicit bound, and a string is an infinite one.
 fn bounds(given: &Bound<'_, PyAny>, name: &str, infinite: i64) -> PyResult<Vec<End>> {
     let word = if infinite < 0 { "-inf" } else { "+inf" };
     let bound = |(k, value): (usize, &Bound<'_, PyAny>)| {
@@ -89,7 +90,7 @@ fn labels(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<Option<Arc<str>>
     listed(given, name)?.iter().map(label).collect()
 }
 
-/// The maps that JSON states of a view with these dimensions.
+/// Return the output index maps of a JSON value for a view with these dimensions.
 fn maps_of(output: &Bound<'_, PyAny>, dims: &[Dim]) -> PyResult<PerDimension<OutputMap>> {
     let Ok(output) = output.cast::<PyList>() else {
         return Err(refused(output, format!("output: {} is not a list", safe_repr(output))));
@@ -101,7 +102,7 @@ fn maps_of(output: &Bound<'_, PyAny>, dims: &[Dim]) -> PyResult<PerDimension<Out
     output.iter().enumerate().map(|(k, map)| map_of(&map, dims, &format!("output[{k}]"))).collect()
 }
 
-/// The items of a list: of anything that has some, but for text and objects.
+/// Return the items of a list or of another iterable, except text and objects.
 pub(super) fn listed<'py>(value: &Bound<'py, PyAny>, name: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
     if let Ok(list) = value.cast::<PyList>() {
         return Ok(list.iter().collect());
@@ -113,7 +114,7 @@ pub(super) fn listed<'py>(value: &Bound<'py, PyAny>, name: &str) -> PyResult<Vec
     }
 }
 
-/// What is in a list of one item; None of anything else.
+/// Return the item of a list with one item; None for every other value.
 fn single<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
     if !is_list || value.len()? != 1 {
@@ -122,7 +123,7 @@ fn single<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>>
     value.get_item(0).map(Some)
 }
 
-/// The integer of 64 bits that JSON states; 1.0 is one.
+/// Return the 64-bit integer of a JSON number; 1.0 is one.
 fn integral(value: &Bound<'_, PyAny>) -> Option<i64> {
     if value.is_instance_of::<PyBool>() {
         return None;
@@ -152,7 +153,7 @@ fn rank_of(value: &Bound<'_, PyAny>, prefix: &str) -> PyResult<i64> {
     }
 }
 
-/// The map that JSON states.
+/// Return the output index map of a JSON value.
 fn map_of(value: &Bound<'_, PyAny>, dims: &[Dim], place: &str) -> PyResult<OutputMap> {
     let py = value.py();
     let Ok(members) = value.cast::<PyDict>() else {
@@ -201,7 +202,7 @@ fn array_of(value: &Bound<'_, PyAny>, place: &str) -> PyResult<IndexArray> {
     }
 }
 
-/// Add all items, and return the shape.
+/// Append all items of nested lists, and return the shape.
 fn flattened(
     value: &Bound<'_, PyAny>,
     place: &str,
@@ -228,7 +229,7 @@ fn flattened(
     Ok(shape)
 }
 
-/// A pair of indices, of which the second is the last one.
+/// Return a pair of indices, the second of which is inclusive.
 fn bounds_of(value: &Bound<'_, PyAny>, place: &str) -> PyResult<(i64, i64)> {
     let py = value.py();
     let pair = match value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
@@ -246,7 +247,7 @@ fn bounds_of(value: &Bound<'_, PyAny>, place: &str) -> PyResult<(i64, i64)> {
     Ok((lower, upper))
 }
 
-/// The JSON of a view, or of a domain where there is no prefix.
+/// Return the JSON of a view, or of a domain if `prefix` is empty.
 pub(super) fn members<'py>(
     py: Python<'py>,
     view: &index_space::IndexTransform,
@@ -276,7 +277,7 @@ pub(super) fn members<'py>(
     Ok(found)
 }
 
-/// A bound as JSON has it.
+/// Return a bound as JSON.
 fn bound_to_json(py: Python<'_>, bound: i64, implicit: bool) -> PyResult<Bound<'_, PyAny>> {
     let value = match bound {
         _ if bound == -INFINITE => PyString::new(py, "-inf").into_any(),
@@ -310,7 +311,7 @@ fn map_to_json<'py>(py: Python<'py>, map: &OutputMap) -> PyResult<Bound<'py, PyD
     Ok(found)
 }
 
-/// Items in C order as lists within lists.
+/// Return items in C order as nested lists.
 fn nested<'py>(py: Python<'py>, items: &[i64], shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
     match shape {
         [] => Ok(items.first().into_pyobject(py)?),

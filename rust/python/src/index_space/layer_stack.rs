@@ -18,7 +18,7 @@ use crate::runtime::error::to_py;
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct LayerStack {
     layers: index_space::LayerStack<Shared>,
-    /// The view of the domain that contains all.
+    /// A view of the domain that contains all layers.
     #[pyo3(get)]
     domain: Py<View>,
 }
@@ -34,11 +34,12 @@ impl AsRef<index_space::IndexTransform> for Shared {
 
 #[pymethods]
 impl LayerStack {
-    /// Views as they are (`overlay`), one after the other along an axis (`concat`), or side by side
-    /// along a new one (`stack`). Of the domain that contains all, a rank, bounds and labels that
-    /// are given count.
+    /// Combine views at their own positions (`overlay`), one after another along an axis
+    /// (`concat`), or side by side along a new axis (`stack`). A rank, bounds and labels override
+    /// those of the common domain.
     ///
-    /// No constructor: to call one takes Python as long as what is done here with two views.
+    /// This is a function because a constructor call takes as long as the whole operation on two
+    /// views.
     #[staticmethod]
     #[pyo3(signature = (views, how="overlay", axis=None, rank=None, bounds=None))]
     fn build(
@@ -64,21 +65,23 @@ impl LayerStack {
         };
         let layers = made.map_err(|error| to_py(py, error))?;
         let dims = layers.domain(rank, bounds.map(|bounds| &bounds.inner().dims[..]));
-        // A spec could not tell two of one label: labels may be in another order in some layer.
+        // A spec could not represent duplicate labels, because layers may order their labels
+        // differently.
         let dims = dims.and_then(index_space::checked_labels).map_err(|error| to_py(py, error))?;
         let domain = Py::new(py, View::from(index_space::IndexTransform::identity(dims)))?;
         Ok(LayerStack { layers, domain })
     }
 
-    /// The views.
+    /// Return the views.
     fn views(&self, py: Python<'_>) -> PyResult<Vec<View>> {
         let views = self.layers.transforms().map_err(|error| to_py(py, error))?;
         Ok(views.iter().cloned().map(View::from).collect())
     }
 
-    /// Split a view into its visible parts of each layer. `find` receives layer numbers, some
-    /// perhaps several times, and returns for each a NumPy array, an array whose chunks are read,
-    /// or None.
+    /// Split a view into its visible parts of each layer.
+    ///
+    /// `find` receives layer numbers, possibly with repetitions. It returns for each a NumPy array,
+    /// an array whose chunks are read, or None.
     fn visible(&self, py: Python<'_>, view: &View, find: &Bound<'_, PyAny>) -> PyResult<VisibleLayers> {
         let parts = self.layers.visible_layers(view.inner()).map_err(|error| to_py(py, error))?;
         let numbers: Vec<usize> = parts.iter().map(|one| one.layer).collect();
@@ -117,18 +120,19 @@ pub(crate) struct VisibleLayers {
 
 #[pymethods]
 impl VisibleLayers {
-    /// For each other part its layer number, the view of the layer and the positions in the result.
+    /// Return for each other part its layer number, the view of the layer and the positions in the
+    /// result.
     fn remote(&self) -> Vec<(usize, View, View)> {
         self.far.iter().map(|(n, view, place)| (*n, view.clone().into(), place.clone().into())).collect()
     }
 
-    /// Whether the view lies in one layer whose array is not known.
+    /// Return whether the view lies in one layer whose array is unknown.
     #[getter]
     fn is_single_remote(&self) -> bool {
         self.near.is_empty() && self.stored.is_empty() && self.far.len() == 1
     }
 
-    /// Whether there are parts of chunked arrays.
+    /// Return whether any part belongs to a chunked array.
     #[getter]
     fn has_stored(&self) -> bool {
         !self.stored.is_empty()
@@ -160,7 +164,7 @@ impl VisibleLayers {
         copies.run(py)
     }
 
-    /// Copy an array of the shape of the view to the parts in memory.
+    /// Copy an array of the view's shape to the parts in memory.
     fn put(&self, py: Python<'_>, items: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
         let mut copies = Copies::to(self.near.iter().map(|(array, ..)| array.bind(py)));
         for (array, view, place) in &self.near {
@@ -208,17 +212,18 @@ impl GridPartition {
         cells
     }
 
-    /// The domain of a cell, the part of the view in the cell, relative to the origin of the cell,
-    /// and the positions of the part in an array of the view's shape.
+    /// Return the domain of a cell, the part of the view in it, relative to the cell's origin, and
+    /// the positions of that part in an array of the view's shape.
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<(View, View, View)>> {
         let Some((cells, numbers)) = self.take(1) else { return Ok(None) };
         let ViewPart { view, target: place } = cells.part(numbers.start).map_err(|error| to_py(py, error))?;
         Ok(Some((domain(cells, numbers.start), view.into(), place.into())))
     }
 
-    /// Copy the known ones of the next cells to `out`, an array of the view's shape, and return the
-    /// others; None after the last cell. `find` receives the origins of cells and returns for each
-    /// an array of its elements or None.
+    /// Copy the known cells among the next ones to `out`, an array of the view's shape, and return
+    /// the others; None after the last cell.
+    ///
+    /// `find` receives the origins of cells and returns for each an array of its elements or None.
     fn copy_known<'py>(
         &self,
         py: Python<'py>,
@@ -249,7 +254,7 @@ impl GridPartition {
 const TOGETHER: usize = 1024;
 
 impl GridPartition {
-    /// The cells, and the numbers of at most `most` next ones; None after the last cell.
+    /// Return the cells and the numbers of at most `most` next ones; None after the last cell.
     fn take(&self, most: usize) -> Option<(&index_space::GridPartition, Range<usize>)> {
         let cells = self.cells.as_ref()?;
         let after = |at: usize| at.saturating_add(most).min(cells.count());
@@ -259,7 +264,7 @@ impl GridPartition {
     }
 }
 
-/// The domain of a cell.
+/// Return the domain of a cell.
 fn domain(cells: &index_space::GridPartition, number: usize) -> View {
     index_space::IndexTransform { dims: cells.domain(number).collect(), maps: PerDimension::new() }.into()
 }

@@ -40,14 +40,14 @@ type PlainMap<'py> = (i64, i64, Option<Bound<'py, PyAny>>, Option<(i64, i64)>);
 /// The prefix of the JSON members of a transform's domain.
 const INPUT: &str = "input_";
 
-/// Dimensions, and an output index map for each dimension of the base.
+/// An index transform: dimensions, and an output index map for each dimension of the base.
 #[pyclass(frozen, eq, module = "tessarr._engine")]
 #[derive(PartialEq)]
 pub(crate) struct View(pub(crate) index_space::IndexTransform);
 
 #[pymethods]
 impl View {
-    /// A domain. Labels must be unique.
+    /// Create a domain. Labels must be unique.
     #[new]
     fn new(py: Python<'_>, dims: &Bound<'_, PyAny>) -> PyResult<View> {
         let dim = |dim: &Bound<'_, PyAny>| Ok(dim.cast::<Dim>()?.borrow().0.clone());
@@ -55,7 +55,7 @@ impl View {
         to_py_result(py, index_space::checked_labels(dims.into_iter().collect())).map(View::of_dims)
     }
 
-    /// The identity view of an array. Upper bounds are implicit except those of the `inner`
+    /// Return the identity view of an array. Upper bounds are implicit except those of the `inner`
     /// dimensions; labels are optional.
     #[staticmethod]
     fn for_array(shape: Vec<u64>, labels: Option<Vec<Option<String>>>, inner: Vec<u64>) -> View {
@@ -70,13 +70,13 @@ impl View {
         View(index_space::IndexTransform::identity(outer.chain(inner).collect()))
     }
 
-    /// The state of the view for [`View::from_state`]: tuples and arrays.
+    /// Return the state of the view for [`View::from_state`]: tuples and arrays.
     fn to_state<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyList>)> {
         let dims = self.0.dims.iter().map(|dim| (dim.lower, dim.upper, dim.label.as_deref(), dim.implicit));
         Ok((PyTuple::new(py, dims)?, plain_maps(py, &self.0)?))
     }
 
-    /// The view of a state.
+    /// Return the view of a state.
     #[staticmethod]
     fn from_state(py: Python<'_>, dims: &Bound<'_, PyAny>, maps: &Bound<'_, PyAny>) -> PyResult<View> {
         let dims = dims.try_iter()?.map(|dim| {
@@ -103,9 +103,9 @@ impl View {
         Ok(View(index_space::IndexTransform { dims, maps }))
     }
 
-    /// The domain of TensorStore's arguments.
+    /// Return the domain of TensorStore's arguments.
     #[staticmethod]
-    #[allow(clippy::too_many_arguments)] // they are TensorStore's
+    #[allow(clippy::too_many_arguments)] // TensorStore defines these arguments
     fn from_bounds<'py>(
         py: Python<'py>,
         rank: Option<&Bound<'py, PyAny>>,
@@ -123,24 +123,24 @@ impl View {
             .map(View::of_dims)
     }
 
-    /// The domain of a JSON object.
+    /// Return the domain of a JSON object.
     #[staticmethod]
     fn domain_from_json(json: &Bound<'_, PyAny>) -> PyResult<View> {
         json::dims_of(json).map(View::of_dims)
     }
 
-    /// The transform of a JSON object.
+    /// Return the transform of a JSON object.
     #[staticmethod]
     fn from_json(json: &Bound<'_, PyAny>) -> PyResult<View> {
         json::view_of(json, INPUT).map(View)
     }
 
-    /// The JSON of the transform, or of its domain.
+    /// Return the JSON of the transform, or of its domain.
     fn to_json<'py>(&self, py: Python<'py>, domain_only: bool) -> PyResult<Bound<'py, PyDict>> {
         json::members(py, &self.0, if domain_only { "" } else { INPUT })
     }
 
-    /// The same dimensions with maps; without them the identity.
+    /// Return a view with the same dimensions and with `maps`; None: with the identity.
     #[pyo3(signature = (maps=None))]
     fn with_maps(&self, py: Python<'_>, maps: Option<&Bound<'_, PyAny>>) -> PyResult<View> {
         let dims = self.0.dims.clone();
@@ -302,8 +302,8 @@ impl View {
         self.0.is_identity()
     }
 
-    /// For each map its input dimension or -1, its offset and its stride; with `exclusive` the
-    /// dimension is -1 if another map uses it.
+    /// Return for each map its input dimension or -1, its offset and its stride. With `exclusive`,
+    /// the dimension is -1 if another map uses it, too.
     fn linear_maps<'py>(&self, py: Python<'py>, exclusive: bool) -> PyResult<Bound<'py, PyList>> {
         let told = self.0.linear_maps().map(|(dimension, offset, stride)| {
             let counts = |k: &usize| !exclusive || stride != 0 && self.0.count_dependent_maps(*k) == 1;
@@ -313,7 +313,7 @@ impl View {
         PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// For each map by an index array the item strides of the array.
+    /// Return the item strides of the index array of each map that has one.
     fn index_array_strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let told = self.0.maps.iter().map(|map| match &map.source {
             index_space::MapSource::IndexArray(listed) => Some(listed.indices.item_strides().to_vec()),
@@ -336,7 +336,7 @@ impl View {
         PyTuple::new(py, propagate::order(&self.0, &order))
     }
 
-    /// The view of an indexing key; None if Python has to parse the key.
+    /// Return the view of an indexing key; None if Python has to parse the key.
     fn select(&self, py: Python<'_>, key: &Bound<'_, PyAny>, mode: &str) -> PyResult<Option<View>> {
         let Some(terms) = terms(key)? else {
             return Ok(None);
@@ -344,7 +344,8 @@ impl View {
         self.apply(py, None, [DimOperation::Index { terms, single: false, mode: mode_of(mode)? }]).map(Some)
     }
 
-    /// The view after one operation on all dimensions; None if Python has to parse its argument.
+    /// Return the view after one operation on all dimensions; None if Python has to parse its
+    /// argument.
     fn apply_operation(&self, py: Python<'_>, name: &str, key: &Bound<'_, PyAny>) -> PyResult<Option<View>> {
         if !is_parsed(name, key) {
             return Ok(None);
@@ -352,8 +353,8 @@ impl View {
         self.apply(py, None, [parse_operation(name, key)?]).map(Some)
     }
 
-    /// The view after operations, each a name and its argument; the first applies to the named
-    /// dimensions, or to all.
+    /// Return the view after operations, each a name and its argument. The first one applies to the
+    /// named dimensions, or to all.
     fn apply_operations(
         &self,
         py: Python<'_>,
@@ -401,13 +402,13 @@ impl View {
         self.0.dims.iter().any(|dim| dim.implicit.0 || dim.implicit.1)
     }
 
-    /// Whether every element of an array of a domain's shape certainly has a position.
+    /// Return whether the view surely covers every element of an array with a domain's shape.
     fn covers(&self, domain: &View) -> bool {
         let shape: PerDimension<i64> = domain.0.dims.iter().map(index_space::Dim::size).collect();
         self.0.covers(&shape)
     }
 
-    /// Whether there are index arrays.
+    /// Return whether the view has index arrays.
     #[getter]
     fn has_index_arrays(&self) -> bool {
         self.0.maps.iter().any(|map| matches!(map.source, MapSource::IndexArray(_)))
@@ -418,8 +419,8 @@ impl View {
         self.0.resolve_bounds(&target.0.dims).map(View).map_err(|error| to_py(py, error))
     }
 
-    /// The new bounds of the base for new bounds of the view (None leaves a bound): lower bounds,
-    /// upper bounds, and the intervals that the resize must not exceed.
+    /// Return the new bounds of the base for new bounds of the view (None keeps a bound): lower
+    /// bounds, upper bounds, and the intervals that the resize must not exceed.
     fn base_resizes<'py>(
         &self,
         py: Python<'py>,
@@ -435,7 +436,7 @@ impl View {
         (lower, upper, within).into_pyobject(py)
     }
 
-    /// The numbers of named dimensions.
+    /// Return the numbers of named dimensions.
     fn select_dims(&self, py: Python<'_>, names: &Bound<'_, PyTuple>) -> PyResult<Vec<usize>> {
         let names = names.iter_borrowed().map(|name| name_of(&name)).collect::<PyResult<Vec<_>>>()?;
         self.0.select_dims(&names).map_err(|error| to_py(py, error))
@@ -473,7 +474,7 @@ impl View {
         &self.0
     }
 
-    /// The domain of dimensions: a view of nothing.
+    /// Return the domain of dimensions as a view without output index maps.
     fn of_dims(dims: PerDimension<index_space::Dim>) -> View {
         View(index_space::IndexTransform { dims, maps: PerDimension::new() })
     }
@@ -507,7 +508,8 @@ impl View {
     }
 }
 
-/// Of each map the offset, the stride, the dimension or the index array, and its bounds.
+/// Return for each map the offset, the stride, the dimension or the index array, and the bounds of
+/// the array.
 fn plain_maps<'py>(py: Python<'py>, view: &index_space::IndexTransform) -> PyResult<Bound<'py, PyList>> {
     let told = view.maps.iter().map(|map| {
         let source = match &map.source {
@@ -520,7 +522,7 @@ fn plain_maps<'py>(py: Python<'py>, view: &index_space::IndexTransform) -> PyRes
     PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)
 }
 
-/// An array of Python's with a copy of the items.
+/// Return a NumPy array with a copy of the items.
 fn array<'py>(py: Python<'py>, indices: &IndexArray) -> PyResult<Bound<'py, PyAny>> {
     let flat = PyArray1::from_vec(py, indices.to_vec());
     let shaped = flat.reshape(indices.shape().to_vec())?;
@@ -535,7 +537,7 @@ fn map_of(map: &Bound<'_, PyAny>) -> PyResult<OutputMap> {
     }
 }
 
-/// A copy of an index array.
+/// Return a copy of an index array.
 fn indices_of(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<IndexArray> {
     let found = match copy_index_array(array)? {
         Some(found) => Some(found),
@@ -547,7 +549,7 @@ fn indices_of(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<IndexArray> {
     found.ok_or_else(|| PyTypeError::new_err("an index array that is not in C order"))
 }
 
-/// New bounds, of which each may be left out; one that is beyond all is the greatest number.
+/// Return optional new bounds. A bound beyond 64 bits becomes the greatest number.
 fn bounds_of(bounds: &Bound<'_, PyAny>) -> PyResult<Option<PerDimension<Option<i64>>>> {
     if bounds.is_none() {
         return Ok(None);
@@ -555,12 +557,12 @@ fn bounds_of(bounds: &Bound<'_, PyAny>) -> PyResult<Option<PerDimension<Option<i
     bounds.try_iter()?.map(|bound| integer(&bound?)).collect::<PyResult<_>>().map(Some)
 }
 
-/// The result of the engine, or its error as an exception.
+/// Return the result of the engine, or its error as an exception.
 pub(crate) fn to_py_result<T>(py: Python<'_>, found: tessarr_engine::Result<T>) -> PyResult<T> {
     found.map_err(|error| to_py(py, error))
 }
 
-/// The exception of an argument that is wrong.
+/// Return the exception for a wrong argument.
 fn argument(py: Python<'_>, message: String) -> PyErr {
     to_py(py, Error::new(Kind::Argument, message))
 }

@@ -15,7 +15,7 @@ use crate::runtime::subclass::{attributes, pickle_parts, set_attributes, PickleP
 /// All indices, as a half-open interval.
 const WHOLE: (i64, i64) = (-INFINITE, END);
 
-/// The arguments of each form.
+/// The arguments of each form of map.
 const CONSTANT: [&str; 1] = ["offset"];
 const ALONG: [&str; 3] = ["input_dimension", "offset", "stride"];
 const BY_ARRAY: [&str; 4] = ["index_array", "offset", "stride", "index_range"];
@@ -58,8 +58,8 @@ pub(crate) struct OutputIndexMap {
     follows: Follows,
 }
 
-/// What is pickled: the offset and the factor, the dimension or the index array and the
-/// interval of its items, and what Python keeps in the object.
+/// The pickled state: the offset, the stride, the dimension or the index array, the interval of its
+/// items, and the `__dict__` of the object.
 type State<'py> =
     (i64, i64, Option<i64>, Option<Py<PyArrayDyn<i64>>>, (i64, i64), Option<Bound<'py, PyDict>>);
 
@@ -67,14 +67,13 @@ type State<'py> =
 enum Follows {
     Nothing,
     Dimension(i64),
-    /// An array, and the half-open interval in which its items have to be.
+    /// An index array, and the half-open interval that must contain its items.
     Array(Py<PyArrayDyn<i64>>, (i64, i64)),
 }
 
 #[pymethods]
 impl OutputIndexMap {
-    /// The map to 0: `__init__` says what it is, also for classes that derive from this one and are
-    /// given something else.
+    /// Create the map to 0, which `__init__` changes. Subclasses may have other arguments.
     #[new]
     #[pyo3(
         signature = (*_arguments, **_keywords),
@@ -110,26 +109,26 @@ impl OutputIndexMap {
         };
         let factor = if matches!(follows, Follows::Nothing) { 0 } else { number("stride", 1)? };
         let map = OutputIndexMap { offset: number("offset", 0)?, factor, follows };
-        // Borrowed only now, and not while the old one is let go: what was given may have methods,
-        // which may look at this object.
+        // The borrow starts here and ends before the old map drops, because Python code that either
+        // runs may access this object.
         let _old = std::mem::replace(&mut *slf.borrow_mut(), map);
         Ok(())
     }
 
-    /// The map to one index.
+    /// Return the map to one index.
     #[staticmethod]
     fn _constant(offset: i64) -> OutputIndexMap {
         OutputIndexMap { offset, factor: 0, follows: Follows::Nothing }
     }
 
-    /// The map that follows a dimension of the view.
+    /// Return the map that follows a dimension of the view.
     #[staticmethod]
     #[pyo3(signature = (dimension, offset = 0, stride = 1))]
     fn _along(dimension: i64, offset: i64, stride: i64) -> OutputIndexMap {
         OutputIndexMap { offset, factor: stride, follows: Follows::Dimension(dimension) }
     }
 
-    /// The map by an array, known to be good.
+    /// Return the map by an index array, which must be valid.
     #[staticmethod]
     #[pyo3(signature = (array, offset = 0, stride = 1, within = WHOLE))]
     fn _by_array(array: Py<PyArrayDyn<i64>>, offset: i64, stride: i64, within: (i64, i64)) -> OutputIndexMap {
@@ -291,7 +290,7 @@ impl OutputIndexMap {
 }
 
 impl OutputIndexMap {
-    /// What Python sees of a map of the engine.
+    /// Return the Python object of a map of the engine.
     pub(super) fn of(py: Python<'_>, map: &OutputMap) -> PyResult<OutputIndexMap> {
         let follows = match &map.source {
             MapSource::Constant => Follows::Nothing,
@@ -303,7 +302,7 @@ impl OutputIndexMap {
         Ok(OutputIndexMap { offset: map.offset, factor: map.stride, follows })
     }
 
-    /// The map of the engine.
+    /// Return the map of the engine.
     pub(super) fn inner(&self, py: Python<'_>) -> PyResult<OutputMap> {
         Ok(match &self.follows {
             Follows::Nothing => OutputMap::constant(self.offset),
@@ -319,7 +318,7 @@ impl OutputIndexMap {
     }
 }
 
-/// The names of the arguments of the form that is meant.
+/// Return the names of the arguments of the form that the arguments select.
 fn form(
     arguments: &Bound<'_, PyTuple>,
     keywords: Option<&Bound<'_, PyDict>>,
@@ -340,7 +339,7 @@ fn form(
     Ok(if more { &ALONG } else { &CONSTANT })
 }
 
-/// Refuse arguments that are too many, unknown, or said twice.
+/// Raise an error for excess, unknown and duplicate arguments.
 fn check(
     names: &[&str],
     arguments: &Bound<'_, PyTuple>,
@@ -362,7 +361,7 @@ fn check(
     )))
 }
 
-/// An integer of 64 bits; of anything else a TypeError.
+/// Return an integer of 64 bits; raise a TypeError for every other value.
 pub(super) fn index(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     match value.extract() {
         Ok(index) => Ok(index),
@@ -370,7 +369,7 @@ pub(super) fn index(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     }
 }
 
-/// A read-only copy of an index array or of nested lists.
+/// Return a read-only copy of an index array or of nested lists.
 fn items_of(values: &Bound<'_, PyAny>) -> PyResult<Py<PyArrayDyn<i64>>> {
     let py = values.py();
     let (numpy, integers) = (py.import(intern!(py, "numpy"))?, intern!(py, "int64"));

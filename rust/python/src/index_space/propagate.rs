@@ -18,9 +18,11 @@ enum Of {
     Ratio,
 }
 
-/// Propagate grid origins and chunk constraints of the base to a view. A row has for each dimension
-/// None or a constraint: a tuple of a value and whether it is hard. A grid is a tuple of a row of
-/// lengths, a row of ratios, and the constraint on the number of elements.
+/// Propagate grid origins and chunk constraints of the base to a view.
+///
+/// A row has for each dimension None or a constraint: a tuple of a value and whether it is hard. A
+/// grid is a tuple of a row of lengths, a row of ratios, and the constraint on the number of
+/// elements.
 pub(super) fn propagate<'py>(
     view: &index_space::IndexTransform,
     origin: &Bound<'py, PyTuple>,
@@ -82,7 +84,7 @@ fn propagate_constraint<'py>(
     same_class_tuple(constraint, (value, hard))
 }
 
-/// A tuple of the class of another one.
+/// Return a tuple of the class of another one.
 fn same_class_tuple<'py>(
     like: &Bound<'py, PyAny>,
     items: impl IntoPyObject<'py>,
@@ -91,7 +93,7 @@ fn same_class_tuple<'py>(
     py.get_type::<PyTuple>().call_method1(intern!(py, "__new__"), (like.get_type(), items))
 }
 
-/// The grid origin.
+/// Propagate a grid origin along a map.
 fn origin(py: Python<'_>, value: i64, offset: i64, stride: i64) -> PyResult<i64> {
     let at = i128::from(value) - i128::from(offset);
     if at.abs() >= i128::from(INFINITE) {
@@ -102,7 +104,7 @@ fn origin(py: Python<'_>, value: i64, offset: i64, stride: i64) -> PyResult<i64>
     Ok(if stride > 0 { up(at) } else { up(1 - at) } as i64)
 }
 
-/// The chunk length.
+/// Propagate a chunk length along a map.
 fn length(value: i64, stride: i64) -> i64 {
     let (mut one, mut other) = (stride.unsigned_abs(), value.unsigned_abs());
     while other != 0 {

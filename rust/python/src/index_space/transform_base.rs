@@ -13,22 +13,22 @@ use crate::runtime::once_cell::intern;
 use super::View;
 use crate::runtime::subclass::{copy_instance, new_instance, new_like};
 
-/// The class of domains, in Python.
+/// Return the Python class of domains.
 fn domains(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: OnceCell<Py<PyType>> = OnceCell::new();
     CLASS.import(py, "tessarr.index_space.index_domain", "IndexDomain")
 }
 
-/// The class of transforms, in Python.
+/// Return the Python class of transforms.
 pub(crate) fn transforms(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: OnceCell<Py<PyType>> = OnceCell::new();
     CLASS.import(py, "tessarr.index_space.index_transform", "IndexTransform")
 }
 
-/// Base of `IndexDomain` and `IndexTransform`: a view, and what it says of its positions.
+/// Base of `IndexDomain` and `IndexTransform`: a view and the values derived from it.
 ///
-/// What is made of the view when it is first asked for is kept. A view is had once: to call
-/// `__init__` again does nothing.
+/// The first access to a derived value computes and caches it. The view never changes: a second
+/// call of `__init__` has no effect.
 #[pyclass(subclass, weakref, frozen, module = "tessarr._engine")]
 pub(crate) struct TransformBase {
     view: OnceLock<Py<View>>,
@@ -53,14 +53,14 @@ impl TransformBase {
         Ok(self._as_view(py)?.get())
     }
 
-    /// A new instance of the same kind: a domain or a transform.
+    /// Return a new instance of the same kind: a domain or a transform.
     fn of_same_kind<'py>(slf: &Bound<'py, Self>, view: Py<View>) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
         let class = slf.get_type();
         if class.is(transforms(py)?) || class.is(domains(py)?) {
             return new_like(slf, TransformBase::from(view));
         }
-        // Of a class that a user derived nothing is known.
+        // The constructor of a user's subclass may differ, so this uses the base class.
         let class = if slf.is_instance(domains(py)?)? { domains(py)? } else { transforms(py)? };
         new_instance(class, TransformBase::from(view))
     }
@@ -79,7 +79,8 @@ impl TransformBase {
         let _ = self.view.set(view);
     }
 
-    /// A new instance of a subclass. It is not a class method, whose binding takes as long.
+    /// Create an instance of a subclass. This is a static method, because binding a class method
+    /// takes as long as the call.
     #[staticmethod]
     fn _create<'py>(class: &Bound<'py, PyType>, view: Py<View>) -> PyResult<Bound<'py, Self>> {
         new_instance(class, TransformBase::from(view))

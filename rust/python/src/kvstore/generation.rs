@@ -1,7 +1,7 @@
-//! Generations: which state a key is in, as TensorStore's `KvStore` tells it.
+//! Generations: the versions of keys, as TensorStore's `KvStore` reports them.
 //!
-//! A generation is one byte that says what follows: the version that the store has for the state,
-//! or, where it has none, a digest of the value; or nothing, where there is no value.
+//! A generation starts with a byte for its kind. The store's version of the value follows, or a
+//! digest of the value if the store has no versions. A missing value has only the first byte.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,7 +17,7 @@ pub(crate) const VERSION: u8 = 0;
 pub(crate) const DIGEST: u8 = 1;
 pub(crate) const MISSING: [u8; 1] = [2];
 
-/// The generation of a value whose store has no version of it.
+/// Return the generation of a value whose store has no versions.
 pub(crate) fn compute_digest(py: Python<'_>, value: &[u8]) -> PyResult<Vec<u8>> {
     let size = PyDict::new(py);
     size.set_item("digest_size", 16)?;
@@ -26,7 +26,7 @@ pub(crate) fn compute_digest(py: Python<'_>, value: &[u8]) -> PyResult<Vec<u8>> 
     Ok([&[DIGEST], found.cast::<PyBytes>()?.as_bytes()].concat())
 }
 
-/// Whether a generation is the digest of a value.
+/// Return whether a generation is the digest of a value.
 pub(crate) fn has_digest(value: &[u8], generation: &[u8]) -> Result<bool> {
     let compared = crate::runtime::atexit::attached(|py| {
         compute_digest(py, value).map(|found| found == generation).map_err(|error| foreign(py, error))
@@ -38,7 +38,7 @@ pub(crate) fn of_version(version: &engine::Version) -> Vec<u8> {
     [&[VERSION], version.bytes()].concat()
 }
 
-/// The expected state of a key with a generation; None if only the value can decide.
+/// Return the expected state of a key with a generation; None if only the value can decide.
 pub(crate) fn expected_of(generation: Option<&[u8]>) -> Option<engine::Expected> {
     match generation {
         None | Some([]) => Some(engine::Expected::Anything),
@@ -48,12 +48,12 @@ pub(crate) fn expected_of(generation: Option<&[u8]>) -> Option<engine::Expected>
     }
 }
 
-/// Seconds since 1970.
+/// Return the current time in seconds since 1970.
 pub(crate) fn now() -> f64 {
     seconds(SystemTime::now())
 }
 
-/// The time since which the responses of a store for a key are known, in seconds since 1970.
+/// Return the time since which the store's responses for a key are known, in seconds since 1970.
 pub(crate) fn known_since(store: &dyn engine::Store, key: &str) -> f64 {
     store.coalesced_since(key).map_or_else(now, seconds)
 }

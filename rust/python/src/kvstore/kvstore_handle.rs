@@ -27,13 +27,13 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(join_path, module)?)
 }
 
-/// UTF-8 bytes of a string, or bytes; errors call the value `what`.
+/// Return the UTF-8 bytes of a string, or bytes. Errors call the value `what`.
 #[pyfunction]
 fn as_bytes<'py>(value: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyBytes>> {
     Octets::of(value, what)
 }
 
-/// A path or a key as a string; bytes must be UTF-8. Errors call the value `what`.
+/// Return a path or a key as a string; bytes must be UTF-8. Errors call the value `what`.
 #[pyfunction]
 #[pyo3(signature = (value, what = "a path"))]
 fn as_text<'py>(value: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyString>> {
@@ -43,7 +43,7 @@ fn as_text<'py>(value: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, Py
     }
 }
 
-/// A path or a key as a string for the engine.
+/// Return a path or a key as a string for the engine.
 fn text<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, str>> {
     if let Ok(Ok(text)) = value.cast::<PyString>().map(|text| text.to_str()) {
         return Ok(Cow::Borrowed(text));
@@ -55,7 +55,7 @@ fn text<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, str>> {
     }
 }
 
-/// A path and a component, joined by one slash.
+/// Join a path and a component with one slash.
 #[pyfunction]
 fn join_path<'py>(
     path: &Bound<'py, PyString>,
@@ -70,18 +70,18 @@ fn join_path<'py>(
     })
 }
 
-/// Where keys are.
+/// The location of the keys of a key-value store.
 ///
 /// Parameters
 /// ----------
 /// store
-///     The store that has them.
+///     The store that contains the keys.
 /// prefix
-///     What stands before each of them in it.
+///     The prefix of the keys in the store.
 /// strip_slash
-///     Whether a slash at the beginning of what results is no part of the key.
+///     Whether to remove a slash at the beginning of the key with its path.
 /// read_only
-///     Whether keys can be read, and neither be listed nor changed.
+///     Whether the location rejects listings and changes.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct StoreLocation {
     #[pyo3(get)]
@@ -111,19 +111,19 @@ impl StoreLocation {
         StoreLocation { store, prefix: prefix.into(), strip_slash, read_only }
     }
 
-    /// The location of a new store in memory in which any string is a key.
+    /// Return the location of a new store in memory in which any string is a key.
     #[staticmethod]
     fn in_memory(py: Python<'_>) -> PyResult<Self> {
         let store = MemoryStore::of_texts(py)?.into_super();
         Ok(StoreLocation::new(store.unbind(), "", false, false))
     }
 
-    /// The same location in another store, such as a wrapper.
+    /// Return the same location in another store, such as a wrapper.
     fn with_store(&self, store: Py<Store>) -> Self {
         StoreLocation::new(store, &self.prefix, self.strip_slash, self.read_only)
     }
 
-    /// The location of keys that begin with a path.
+    /// Return the location of keys that begin with a path.
     fn with_prefix(&self, py: Python<'_>, path: &str) -> Self {
         let prefix = [&self.prefix, path].concat();
         StoreLocation::new(self.store.clone_ref(py), &prefix, self.strip_slash, self.read_only)
@@ -148,12 +148,15 @@ impl Mutable {
     }
 }
 
-/// Base of `KvStore`: what it is, where its keys are, and what stands before each.
+/// Base of `KvStore`: its spec, the location of its keys and its path.
 ///
-/// The spec is bound, and its path not used. Keys in memory are read and changed here; else the
-/// methods `_read`, `_write` and `_start_delete_range` of the subclass begin it. `_staging_store`
-/// and `_staging_range` give the store that stages changes, `_unsupported` the error of what cannot
-/// be done, and `_raise_conflict` is told of a read that others made useless.
+/// The spec is bound, and this class ignores its path. This class reads and changes keys in memory.
+/// For other stores the methods `_read`, `_write` and `_start_delete_range` of the subclass start
+/// the operation.
+///
+/// `_staging_store` and `_staging_range` return the store that stages changes. `_unsupported`
+/// returns the error of an unsupported operation, and `_raise_conflict` receives a read that a
+/// conflicting write invalidates.
 #[pyclass(subclass, frozen, mapping, module = "tessarr._engine")]
 pub(crate) struct KvStoreBase {
     #[pyo3(get, name = "_spec")]
@@ -191,7 +194,7 @@ type Ends<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 type Range<'py> = (Bound<'py, Store>, String, Vec<u8>, Vec<u8>);
 
 impl KvStoreBase {
-    /// The attributes that users can change. No Python code runs while they are locked.
+    /// Return the attributes that users can change. No Python code runs while they are locked.
     fn chosen(&self) -> MutexGuard<'_, Mutable> {
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -204,7 +207,7 @@ impl KvStoreBase {
         self.chosen().path.clone_ref(py)
     }
 
-    /// The key in the store.
+    /// Return the key in the store.
     fn whole(&self, key: &Bound<'_, PyAny>) -> PyResult<String> {
         let py = key.py();
         let key = text(key, "a key")?;
@@ -219,7 +222,7 @@ impl KvStoreBase {
         Ok(())
     }
 
-    /// The key in the store, and the store.
+    /// Return the key in the store, and the store.
     fn at<'py>(
         slf: &Bound<'py, Self>,
         key: &Bound<'py, PyAny>,
@@ -230,7 +233,7 @@ impl KvStoreBase {
         Ok((whole, store))
     }
 
-    /// The error of a read. The subclass handles a conflict first.
+    /// Return the error of a read. The subclass handles a conflict first.
     fn failed(slf: &Bound<'_, Self>, error: PyErr) -> PyErr {
         let py = slf.py();
         if is_of(py, &error, Kind::Conflict) {
@@ -242,13 +245,13 @@ impl KvStoreBase {
         error
     }
 
-    /// The same store with another path.
+    /// Return the same store with another path.
     fn with_path<'py>(slf: &Bound<'py, Self>, path: Bound<'py, PyString>) -> PyResult<Bound<'py, Self>> {
         let transaction = slf.get()._transaction(slf.py());
         KvStoreBase::other(slf, Mutable { path: path.unbind(), transaction })
     }
 
-    /// The same store with another path and transaction.
+    /// Return the same store with another path and transaction.
     fn other<'py>(slf: &Bound<'py, Self>, chosen: Mutable) -> PyResult<Bound<'py, Self>> {
         let (py, this) = (slf.py(), slf.get());
         let made = KvStoreBase {
@@ -259,7 +262,7 @@ impl KvStoreBase {
         new_like(slf, made)
     }
 
-    /// A completed future with a result or an error.
+    /// Return a completed future with a result or an error.
     fn completed_future<'py>(
         py: Python<'py>,
         done: PyResult<Bound<'py, PyAny>>,
@@ -278,7 +281,8 @@ impl KvStoreBase {
         }
     }
 
-    /// Whether operations complete at once: keys are in memory and no transaction stages changes.
+    /// Return whether operations complete at once: keys are in memory and no transaction stages
+    /// changes.
     fn is_nonblocking(&self, py: Python<'_>) -> bool {
         let place = self.place(py);
         place.store.get().inner.is_nonblocking() && !place.read_only && self.chosen().transaction.is_none()
@@ -301,8 +305,8 @@ impl KvStoreBase {
         Ok(KvStoreBase { spec, place, chosen: Mutex::new(Mutable { path, transaction }) })
     }
 
-    // All of what is changed is seen, as it is held for a moment, and never while garbage is
-    // collected.
+    // Threads hold the lock briefly, and never during a garbage collection, so this visits all
+    // references.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.spec)?;
         self.chosen.try_lock().map_or(Ok(()), |chosen| visit.call(&chosen.transaction))
@@ -332,7 +336,7 @@ impl KvStoreBase {
         let _old = std::mem::replace(&mut self.chosen().transaction, transaction);
     }
 
-    /// Another one, whose path and transaction can be changed.
+    /// Return a copy, whose path and transaction can be changed.
     ///
     /// Examples
     /// --------
@@ -385,13 +389,13 @@ impl KvStoreBase {
         KvStoreBase::with_path(slf, join_path(slf.get().path(py).bind(py), &component)?)
     }
 
-    /// The key in the store.
+    /// Return the key in the store.
     fn _key(&self, key: &Bound<'_, PyAny>) -> PyResult<String> {
         self.whole(key)
     }
 
-    /// The store of a key; with a transaction the staging store. A staged write of an array to the
-    /// chunk of the key is staged there first.
+    /// Return the store of a key; with a transaction the staging store. This first stages the array
+    /// elements of the write buffer that belong to the chunk of the key.
     #[pyo3(signature = (key, writes = false))]
     fn _store<'py>(slf: &Bound<'py, Self>, key: &str, writes: bool) -> PyResult<Bound<'py, Store>> {
         let (py, this) = (slf.py(), slf.get());
@@ -410,7 +414,8 @@ impl KvStoreBase {
         }
     }
 
-    /// The store of a key range below the path, and the prefix and bounds of the range in it.
+    /// Return the store of a key range below the path, and the prefix and bounds of the range in
+    /// it.
     #[pyo3(signature = (ends, writes = false))]
     fn _range<'py>(slf: &Bound<'py, Self>, ends: Ends<'py>, writes: bool) -> PyResult<Range<'py>> {
         let (py, this) = (slf.py(), slf.get());

@@ -22,8 +22,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(replace_transaction, module)?)
 }
 
-/// The transaction that replaces another one; None stands for none. The other one must be
-/// committed: otherwise its staged changes would be missing.
+/// Return `new` as the replacement of a transaction; None stands for no transaction. Raise an error
+/// if the old one is not committed, because its staged changes would be missing.
 #[pyfunction]
 pub(crate) fn replace_transaction<'py>(
     old: Option<Py<TransactionBase>>,
@@ -52,12 +52,12 @@ struct Progress {
     mixed: bool,
 }
 
-/// Base of `Transaction`: how far it is, and the stores that stage its changes.
+/// Base of `Transaction`: its state and the stores that stage its changes.
 ///
-/// Keys in memory are staged and committed here, as long as nothing else takes part and nobody
-/// waits for the end. Everything else holds `_lock` first, and then that is up to the subclass: its
-/// methods `commit_sync` and `abort` end it, `_end` does what is left of an end, and `_set_result`
-/// completes the future.
+/// This class stages and commits keys in memory, as long as nothing else takes part and no thread
+/// waits for the end. Otherwise this class or the subclass holds `_lock`, and the subclass does the
+/// work. Its methods `commit_sync` and `abort` end the transaction, `_end` completes an end, and
+/// `_set_result` completes the future.
 #[pyclass(subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct TransactionBase {
     #[pyo3(get, name = "_atomic")]
@@ -72,12 +72,12 @@ pub(crate) struct TransactionBase {
 }
 
 impl TransactionBase {
-    /// The state. No Python code runs while it is locked.
+    /// Return the state. No Python code runs while it is locked.
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The store that stages changes of `store`; None: the subclass decides.
+    /// Return the store that stages changes of `store`; None: the subclass decides.
     pub(crate) fn stage<'py>(
         slf: &Bound<'py, Self>,
         store: &Bound<'py, Store>,
@@ -102,11 +102,11 @@ impl TransactionBase {
             }
             None => return Ok(None),
         };
-        // Only now: who ends it after this finds the stage there.
+        // A thread that ends the transaction after this check also ends the new stage.
         Ok(if is_open() { Some(stage.cast_into()?) } else { None })
     }
 
-    /// Commit staging stores, one after another. False: a store rejects its changes.
+    /// Commit staging stores, one after another. Return false if a store rejects its changes.
     fn commit_stages(&self, stages: &Bound<'_, PyList>) -> PyResult<bool> {
         for stage in stages {
             let staged = stage.cast::<StagedStore>()?.get();
@@ -156,13 +156,13 @@ impl TransactionBase {
         Ok(self.lock.get_or_try_init(py, new)?.bind(py))
     }
 
-    /// Whether it is committed or aborted; None: it is open.
+    /// Whether the transaction is committed or aborted; None: it is open.
     #[getter]
     fn _committed(&self) -> Option<bool> {
         self.progress().committed
     }
 
-    /// Close the transaction as committed or aborted. False: it was not open.
+    /// Close the transaction as committed or aborted. Return false if it was not open.
     fn _close(&self, committed: bool) -> bool {
         let mut progress = self.progress();
         let open = progress.committed.is_none();
@@ -205,8 +205,8 @@ impl TransactionBase {
         self.progress().mixed = mixed;
     }
 
-    /// Commit if only keys in memory are staged and no thread waits for the end. False: the
-    /// subclass has to commit, or to report the error.
+    /// Commit if only keys in memory are staged and no thread waits for the end. Return false if
+    /// the subclass has to commit, or to report the error.
     fn _commit_in_memory(slf: &Bound<'_, Self>) -> PyResult<bool> {
         let (py, this) = (slf.py(), slf.get());
         let stages = this.stages.bind(py).values();
@@ -220,7 +220,7 @@ impl TransactionBase {
             this.stages.bind(py).clear();
             return Ok(true);
         }
-        // Or somebody came meanwhile, and waits for the end.
+        // Another thread may have started to wait for the end since the check.
         if let Err(interrupted) = done.and_then(|_| slf.call_method0("_end")) {
             slf.call_method0("_resume")?;
             return Err(interrupted);
@@ -232,7 +232,7 @@ impl TransactionBase {
         slf
     }
 
-    /// Commit; after an error abort.
+    /// Commit the transaction, or abort it after an error.
     fn __exit__(
         slf: &Bound<'_, Self>,
         kind: &Bound<'_, PyAny>,

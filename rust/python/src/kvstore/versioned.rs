@@ -15,11 +15,10 @@ use crate::runtime::safe_repr::safe_repr;
 use crate::runtime::subclass::{attributes, copy_instance, pickle_parts, set_attributes, PickleParts};
 use crate::store::bytes_of;
 
-/// What Python keeps in an object, where there is anything.
+/// The `__dict__` of an object, if it has one.
 type Attributes<'py> = Option<Bound<'py, PyDict>>;
 
-/// What is pickled of a stamp: the generation and the time, and what Python keeps in the
-/// object.
+/// The pickled state of a stamp: the generation, the time, and the `__dict__` of the object.
 type Known<'py> = (Py<PyBytes>, f64, Attributes<'py>);
 
 /// Bytes from a `bytes` object, a buffer or a UTF-8 string; empty by default.
@@ -27,7 +26,7 @@ type Known<'py> = (Py<PyBytes>, f64, Attributes<'py>);
 pub(crate) struct Octets(Option<Py<PyBytes>>);
 
 impl Octets {
-    /// The bytes of a value; errors call the value `what`.
+    /// Return the bytes of a value. Errors call the value `what`.
     pub(crate) fn of<'py>(given: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyBytes>> {
         let py = given.py();
         if let Ok(bytes) = given.cast_exact::<PyBytes>() {
@@ -83,7 +82,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Seconds {
 /// generation : str or bytes
 ///     Equal generations mean equal values; empty: unknown.
 /// time : float
-///     The time at which the key had it, in seconds since 1970.
+///     The time at which the key had the generation, in seconds since 1970.
 ///
 /// Examples
 /// --------
@@ -101,7 +100,7 @@ impl TimestampedStorageGeneration {
         TimestampedStorageGeneration { generation: PyBytes::new(py, generation).unbind(), time }
     }
 
-    /// A copy.
+    /// Return a copy.
     fn same(&self, py: Python<'_>) -> Self {
         TimestampedStorageGeneration { generation: self.generation(py), time: self.time }
     }
@@ -109,8 +108,7 @@ impl TimestampedStorageGeneration {
 
 #[pymethods]
 impl TimestampedStorageGeneration {
-    /// What is not known: `__init__` says what is, also for classes that derive from this one and
-    /// are given something else.
+    /// Create an unknown generation, which `__init__` changes. Subclasses may have other arguments.
     #[new]
     #[pyo3(signature = (*_arguments, **_keywords), text_signature = "(generation='', time=...)")]
     fn new(py: Python<'_>, _arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Self {
@@ -139,7 +137,7 @@ impl TimestampedStorageGeneration {
         slf.borrow_mut().generation = generation.bytes(slf.py());
     }
 
-    /// The time at which the key had it, in seconds since 1970.
+    /// The time at which the key had the generation, in seconds since 1970.
     ///
     /// Examples
     /// --------
@@ -188,7 +186,7 @@ impl TimestampedStorageGeneration {
     }
 }
 
-/// Whether there is a value.
+/// Whether a key has a value.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum State {
     Unspecified,
@@ -224,7 +222,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for State {
 /// The stamp of a result.
 pub(crate) enum Stamp {
     Made(Py<TimestampedStorageGeneration>),
-    /// Not yet computed; the time since which the value is known.
+    /// Not yet computed: the source, and the time since which the value is known.
     Of(Basis, f64),
 }
 
@@ -234,12 +232,12 @@ pub(crate) enum Basis {
     Version(engine::Version),
     /// The value itself.
     Value,
-    /// The whole value, of which a part from an offset was read. The value is not kept open: a
-    /// program may hold thousands of results.
+    /// The whole value, of which a read returned a part from an offset. This does not keep the
+    /// value open, because a program may hold thousands of results.
     PartOf(Arc<dyn engine::Store>, String, usize),
 }
 
-/// The whole value, if it exists.
+/// Return the whole value, if it exists.
 fn whole_of(store: &dyn engine::Store, key: &str) -> Result<Option<Vec<u8>>> {
     store.read(key, engine::ReadHint::Whole, |object| {
         object.map(|object| engine::read_all(&*object)).transpose()
@@ -270,7 +268,7 @@ pub(crate) struct ReadResult {
 }
 
 impl ReadResult {
-    /// A result; without a stamp its generation is unknown.
+    /// Create a result; without a stamp its generation is unknown.
     fn of(
         py: Python<'_>,
         state: State,
@@ -285,7 +283,7 @@ impl ReadResult {
         Ok(ReadResult { state, value, stamp: Stamp::Made(stamp) })
     }
 
-    /// The stamp, which this computes if necessary.
+    /// Return the stamp; compute it if necessary.
     fn settle(slf: &Bound<'_, Self>) -> PyResult<Py<TimestampedStorageGeneration>> {
         let py = slf.py();
         let (basis, mut time, value) = {
@@ -295,7 +293,7 @@ impl ReadResult {
                 Stamp::Of(basis, time) => (basis.clone(), *time, result.value.clone_ref(py)),
             }
         };
-        // Nothing is borrowed meanwhile: other threads run while a digest is made.
+        // The object is not borrowed here, because other threads run while this computes a digest.
         let generation = match &basis {
             Basis::Version(version) => of_version(version),
             Basis::Value => compute_digest(py, value.as_bytes(py))?,
@@ -307,7 +305,7 @@ impl ReadResult {
                     Some(whole) if whole.get(*begin..).is_some_and(|rest| rest.starts_with(part)) => {
                         compute_digest(py, &whole)?
                     }
-                    _ => vec![DIGEST], // it was changed since: that state is gone
+                    _ => vec![DIGEST], // another write replaced that state
                 }
             }
         };
@@ -320,14 +318,14 @@ impl ReadResult {
         Ok(made)
     }
 
-    /// A copy.
+    /// Return a copy.
     fn same(slf: &Bound<'_, Self>) -> PyResult<Self> {
         let stamp = Stamp::Made(ReadResult::settle(slf)?);
         let result = slf.borrow();
         Ok(ReadResult { state: result.state, value: result.value(slf.py()), stamp })
     }
 
-    /// The pickled members.
+    /// Return the pickled members.
     fn members(slf: &Bound<'_, Self>) -> PyResult<Members> {
         let stamp = ReadResult::settle(slf)?;
         let result = slf.borrow();
@@ -340,8 +338,7 @@ type ResultParts = (State, Py<PyBytes>, Py<TimestampedStorageGeneration>);
 
 #[pymethods]
 impl ReadResult {
-    /// What is not specified: `__init__` says what is, also for classes that derive from this one
-    /// and are given something else.
+    /// Create an unspecified result, which `__init__` changes. Subclasses may have other arguments.
     #[new]
     #[pyo3(signature = (*_arguments, **_keywords), text_signature = "(state='unspecified', value='', stamp=None)")]
     fn new(
@@ -364,7 +361,7 @@ impl ReadResult {
         Ok(())
     }
 
-    /// Whether there is a value.
+    /// Whether the key has a value.
     ///
     /// Examples
     /// --------
@@ -397,7 +394,7 @@ impl ReadResult {
 
     #[setter]
     fn set_value(slf: &Bound<'_, Self>, value: Octets) -> PyResult<()> {
-        ReadResult::settle(slf)?; // it may be the digest of the value that was read
+        ReadResult::settle(slf)?; // the stamp may be the digest of `value`
         slf.borrow_mut().value = value.bytes(slf.py());
         Ok(())
     }
@@ -418,7 +415,7 @@ impl ReadResult {
 
     #[setter]
     fn set_stamp(slf: &Bound<'_, Self>, stamp: Py<TimestampedStorageGeneration>) {
-        // Not let go while this is borrowed: it may be of a class with a finalizer.
+        // The old stamp drops after the borrow ends, because its class may have a finalizer.
         let _old = std::mem::replace(&mut slf.borrow_mut().stamp, Stamp::Made(stamp));
     }
 

@@ -14,10 +14,10 @@ use crate::runtime::error::to_py;
 use crate::store::Store;
 
 /// The size up to which the read of a part reads the whole value, if its store has no versions.
-/// This costs less than keeping the value open for its generation.
+/// This costs less than an open value for its generation.
 const SMALL: u64 = 1 << 16;
 
-/// The result of a read.
+/// The stored state of a key, as a read needs it.
 enum StoredState {
     Missing,
     /// The reader has this generation.
@@ -35,7 +35,7 @@ enum StoredState {
 struct ConditionalRead {
     store: Arc<dyn engine::Store>,
     key: String,
-    /// The time of the request: the result holds since then, or is newer.
+    /// The time of the request. The result is valid since then, or newer.
     time: f64,
     /// The generation that the reader has; empty: none.
     known: Vec<u8>,
@@ -52,7 +52,7 @@ impl ConditionalRead {
         }
     }
 
-    /// The result for a value, if it needs at most `most` bytes of it.
+    /// Return the result for a value, if it needs at most `most` bytes of the value.
     fn find(&self, object: Option<Box<dyn engine::ValueReader>>, most: u64) -> Result<StoredState> {
         let Some(object) = object else { return Ok(StoredState::Missing) };
         let size = object.size();
@@ -132,7 +132,7 @@ pub(crate) enum ReadOutcome {
     Later(UnreadValue),
 }
 
-/// The byte range of a span in a value of a size.
+/// Return the byte range of a span in a value of a size.
 fn within((first, last): Span, size: u64) -> Result<(usize, usize)> {
     let most = i64::try_from(size).unwrap_or(i64::MAX);
     let begin = if first < 0 { most.saturating_add(first) } else { first };
@@ -169,7 +169,8 @@ pub(crate) fn read(
     } else {
         span.filter(|_| far).map_or(ReadHint::UnknownRanges, engine::read_hint_of)
     };
-    // Of what has no such bytes a server may not tell the state, which may be known.
+    // For a range outside of the value, a server may not return the generation, although the reader
+    // knows it.
     let untold = |object: &dyn engine::ValueReader| {
         object.state().is_none() && matches!((want, known), (ReadHint::Range { .. }, [VERSION, ..]))
     };

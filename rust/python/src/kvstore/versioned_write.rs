@@ -33,14 +33,15 @@ pub(crate) fn write(
     Ok(TimestampedStorageGeneration::of(py, &generation, now()))
 }
 
-/// Whether the write happened, and the new version if the store has one.
+/// Change the value, and return whether the write happened, with the new version if the store has
+/// one.
 fn change(
     store: &dyn engine::Store,
     key: &str,
     data: Option<&[u8]>,
     expected: Option<&[u8]>,
 ) -> Result<(bool, Option<engine::Version>)> {
-    store.keys().check(key)?; // also where no generation is like the expected one
+    store.keys().check(key)?; // also if no generation can match
     match (expected_of(expected), expected) {
         (Some(expected), _) => store.write(key, data, &expected),
         (None, Some(generation @ [DIGEST, ..])) => {
@@ -50,6 +51,6 @@ fn change(
             };
             store.write_if(key, data, engine::UpdateOptions::READ_CURRENT, has)
         }
-        (None, _) => Ok((false, None)), // that of no value
+        (None, _) => Ok((false, None)), // a missing value has no version
     }
 }

@@ -13,11 +13,11 @@ const LARGE_BYTES: usize = 64 << 10;
 /// The drop in memory use after which all free memory returns to the system.
 const RETAINED_BYTES: usize = 256 << 20;
 
-/// The delay in milliseconds after which free memory returns to the system; mimalloc's default is
-/// 10. Chunks are large, and reading a few takes longer than that.
+/// The delay in milliseconds after which free memory returns to the system. With mimalloc's default
+/// of 10 it would often return before the next chunk needs it.
 const DELAY_MS: c_long = 1000;
 
-/// Numbers of options in `mi_option_e`, which the crate has no names for.
+/// Option numbers of `mi_option_e`, which the crate does not name.
 const ARENA_EAGER_COMMIT: mi_option_t = 4;
 const PURGE_DELAY: mi_option_t = 15;
 
@@ -34,13 +34,13 @@ impl Allocator {
         Allocator { used: AtomicUsize::new(0), most: AtomicUsize::new(0) }
     }
 
-    /// Set the options, but for those that the environment sets.
+    /// Set the options, except those that the environment sets.
     pub(crate) fn configure() {
         // SAFETY: the options exist, and any thread may set them at any time.
         unsafe {
             mi_option_set_default(PURGE_DELAY, DELAY_MS);
-            // Else every thread takes huge pages for its first small blocks, which the kernel has
-            // to clear.
+            // Otherwise each thread uses huge pages for its first small blocks, which the kernel
+            // has to clear.
             mi_option_set_default(ARENA_EAGER_COMMIT, 0);
         }
     }
@@ -58,11 +58,11 @@ impl Allocator {
         }
         let used = self.used.fetch_sub(bytes, Relaxed).saturating_sub(bytes);
         let most = self.most.load(Relaxed);
-        // Of several threads one does it.
+        // Exactly one thread returns the memory.
         if most.saturating_sub(used) > RETAINED_BYTES
             && self.most.compare_exchange(most, used, Relaxed, Relaxed).is_ok()
         {
-            // SAFETY: it may be called at any time outside of mimalloc.
+            // SAFETY: any code outside of mimalloc may call this function at any time.
             unsafe { mi_collect(true) };
         }
     }
@@ -76,7 +76,7 @@ impl Allocator {
     }
 }
 
-/// The bytes of a block that count.
+/// Return the number of bytes that a block adds to the count.
 fn counted(bytes: usize) -> usize {
     match bytes < LARGE_BYTES {
         true => 0,
@@ -84,26 +84,26 @@ fn counted(bytes: usize) -> usize {
     }
 }
 
-// SAFETY: all blocks are mimalloc's; counting them leaves them alone.
+// SAFETY: mimalloc allocates all blocks, and the counts do not affect them.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller satisfies the requirements.
         self.count_block(unsafe { MiMalloc.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller satisfies the requirements.
         self.count_block(unsafe { MiMalloc.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller satisfies the requirements.
         unsafe { MiMalloc.dealloc(block, layout) };
         self.remove(counted(layout.size()));
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller satisfies the requirements.
         let moved = unsafe { MiMalloc.realloc(block, layout, size) };
         let (before, now) = (counted(layout.size()), counted(size));
         if !moved.is_null() {

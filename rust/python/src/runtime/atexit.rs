@@ -12,11 +12,11 @@ use pyo3::prelude::*;
 /// could copy locked.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
-/// The process that has stores of Python; children of it by fork have none of its threads.
+/// The process that has stores written in Python. Its forked children have none of its threads.
 static PROCESS: OnceLock<u32> = OnceLock::new();
 
-/// The time that the exit waits for threads that run Python code. To release the GIL and take it
-/// again takes far less; the exit does not wait for threads that wait for something else.
+/// The time that the exit waits for threads that run Python code. A release and reacquisition of
+/// the GIL takes far less. The exit does not wait for threads that wait for another event.
 const LONGEST: Duration = Duration::from_millis(200);
 
 /// Make the interpreter's exit wait for threads that run Python code, so that short calls complete.
@@ -81,7 +81,7 @@ mod stop {
         fn _pthread_cleanup_pop(buffer: *mut Buffer, execute: c_int);
     }
 
-    /// While it lives, `pthread_exit` stops the calling thread for ever instead of unwinding its
+    /// While it lives, `pthread_exit` stops the calling thread forever instead of unwinding its
     /// stack.
     ///
     /// Before Python 3.14, a finalizing interpreter calls `pthread_exit` in each thread that needs
@@ -107,7 +107,7 @@ mod stop {
 
     impl Drop for StopAtExit {
         fn drop(&mut self) {
-            // SAFETY: `new` has added the buffer, and what was added later is removed.
+            // SAFETY: `new` has added the buffer, and later buffers are already removed.
             unsafe { _pthread_cleanup_pop(self.buffer.get(), 0) };
         }
     }
@@ -119,7 +119,7 @@ mod stop {
     }
 }
 
-/// Elsewhere `pthread_exit` does not unwind.
+/// On other platforms `pthread_exit` does not unwind.
 #[cfg(not(target_os = "linux"))]
 struct StopAtExit;
 

@@ -16,7 +16,7 @@ use crate::runtime::gil_value::GilValue;
 
 static ERRORS: OnceCell<Py<PyModule>> = OnceCell::new();
 
-/// The class that a kind becomes.
+/// Return the name of the Python class of a kind.
 fn class_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Data => "DataError",
@@ -33,7 +33,7 @@ fn class_name(kind: Kind) -> &'static str {
     }
 }
 
-/// Which chunk and key an error concerns; empty if it is neither.
+/// Return the chunk and the key that an error concerns; empty if it has neither.
 fn place(error: &Error) -> String {
     let mut text = String::new();
     // Writing to a String does not fail.
@@ -48,7 +48,7 @@ fn place(error: &Error) -> String {
     text
 }
 
-/// What failed, where and why, in one line.
+/// Return what failed, where and why, in one line.
 fn message(error: &Error) -> String {
     let mut text = place(error);
     if error.kind == Kind::Data && error.chunk.is_some() {
@@ -64,7 +64,7 @@ fn message(error: &Error) -> String {
     text
 }
 
-/// The exception of `error`.
+/// Return the exception of `error`.
 pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
     match error.kind {
         Kind::Interrupted => return PyKeyboardInterrupt::new_err(()),
@@ -74,7 +74,7 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
     build(py, &error).unwrap_or_else(|failure| failure)
 }
 
-/// Whether an exception is of the class that a kind becomes.
+/// Return whether an exception is of the Python class of a kind.
 pub(crate) fn is_of(py: Python<'_>, error: &PyErr, kind: Kind) -> bool {
     class(py, kind).is_ok_and(|class| error.matches(py, class).unwrap_or(false))
 }
@@ -83,7 +83,7 @@ fn class(py: Python<'_>, kind: Kind) -> PyResult<Bound<'_, PyAny>> {
     named(py, class_name(kind))
 }
 
-/// A class of `tessarr.errors`.
+/// Return a class of `tessarr.errors`.
 pub(crate) fn named<'py>(py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyAny>> {
     let import = || py.import(fallible::text(py, "tessarr.errors")?).map(Bound::unbind);
     ERRORS.get_or_try_init(py, import)?.bind(py).getattr(fallible::text(py, class)?)
@@ -97,7 +97,7 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         fields.set_item(intern!(py, "kind"), text(Some(code))?)?;
     }
     fields.set_item(intern!(py, "key"), text(error.key.as_deref())?)?;
-    // The engine says "zstd, codec 2 of 3"; the field is the name alone.
+    // The engine reports "zstd, codec 2 of 3"; the field contains only the name.
     let codec =
         error.codec.as_deref().map(|codec| codec.split_once(", codec ").map_or(codec, |(name, _)| name));
     fields.set_item(intern!(py, "codec"), text(codec)?)?;
@@ -112,7 +112,7 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     Ok(PyErr::from_value(class.call(fallible::single(message)?, Some(&fields))?))
 }
 
-/// Where a callback raised, for a note; None where there is nothing to say.
+/// Return a note with the location where a callback raised; None if the location is unknown.
 fn note(error: &Error) -> Option<String> {
     let place = place(error);
     match (&error.codec, place.is_empty()) {
@@ -123,13 +123,13 @@ fn note(error: &Error) -> Option<String> {
     }
 }
 
-/// The exception that a callback raised, where that is what `error` is.
+/// Return the exception that a callback raised, if `error` contains one.
 pub(crate) fn raised_by(error: &Error) -> Option<&PyErr> {
     error.foreign.as_ref().and_then(|inner| inner.downcast_ref::<GilValue<PyErr>>()).and_then(GilValue::get)
 }
 
-/// The exception that a callback raised. Damage that a codec found is told
-/// with its place; any other exception is the codec's own, and gets a note.
+/// Return the exception that a callback raised. An error about damaged data gets its location;
+/// every other exception of a codec gets a note.
 fn raised(py: Python<'_>, error: &Error) -> PyErr {
     let Some(inner) = raised_by(error) else {
         return PyRuntimeError::new_err(message(error));
@@ -142,7 +142,7 @@ fn raised(py: Python<'_>, error: &Error) -> PyErr {
         (located.kind, located.message) = (Kind::Data, value.to_string());
         return match build(py, &located) {
             Ok(outer) => {
-                // An exception without a kind leaves the class's own.
+                // An exception without a kind keeps the kind of its class.
                 if let Ok(kind) = value.getattr("kind") {
                     let _ = outer.value(py).setattr("kind", kind);
                 }
@@ -153,13 +153,13 @@ fn raised(py: Python<'_>, error: &Error) -> PyErr {
         };
     }
     if let Some(note) = note(error) {
-        // A courtesy: an exception that refuses it is raised all the same.
+        // An exception that rejects the note is still raised.
         let _ = value.call_method1("add_note", (note,));
     }
     inner
 }
 
-/// The engine's error for an exception that a callback raised.
+/// Return the engine's error for an exception that a callback raised.
 pub(crate) fn foreign(py: Python<'_>, error: PyErr) -> Error {
     let mut wrapped = Error::new(Kind::Foreign, format!("raised {}", error.value(py)));
     wrapped.code = (!error.is_instance_of::<PyException>(py)).then_some(EXIT);
@@ -167,7 +167,8 @@ pub(crate) fn foreign(py: Python<'_>, error: PyErr) -> Error {
     wrapped
 }
 
-/// `OutOfMemoryError`, where a `MemoryError` of Python says that there is no memory for `what`.
+/// Return an `OutOfMemoryError` for a `MemoryError` of Python, with `what` as the object that did
+/// not fit; return every other exception unchanged.
 pub(crate) fn out_of_memory(py: Python<'_>, error: PyErr, what: &str) -> PyErr {
     if !error.is_instance_of::<PyMemoryError>(py) || is_of(py, &error, Kind::Memory) {
         return error;
@@ -175,14 +176,14 @@ pub(crate) fn out_of_memory(py: Python<'_>, error: PyErr, what: &str) -> PyErr {
     to_py(py, Error::new(Kind::Memory, format!("there is no memory for {what}")))
 }
 
-/// `ArgumentError`.
+/// Return an `ArgumentError`.
 pub(crate) fn argument(py: Python<'_>, message: impl Into<String>) -> PyErr {
     to_py(py, Error::new(Kind::Argument, message))
 }
 
-/// The exception of a value that JSON must not have at its place: `NotJSONError`, which is a
-/// TypeError, if it is no JSON at all, `TooLargeError`, which is an OverflowError, if it has more
-/// than 64 bits.
+/// Return the exception for an invalid value in JSON. A value that is not JSON raises
+/// `NotJSONError`, a TypeError. A value with more than 64 bits raises `TooLargeError`, an
+/// OverflowError.
 pub(crate) fn refused(value: &Bound<'_, PyAny>, message: String) -> PyErr {
     let plain = value.is_none()
         || value.is_instance_of::<PyInt>()

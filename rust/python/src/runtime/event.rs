@@ -14,8 +14,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A flag that threads wait for. At interpreter exit, Python ends a thread that waits for one of
-/// its locks, with the frames of Rust on the stack, and the process aborts. A thread that waits for
-/// an event stays blocked instead.
+/// Python's locks, with frames of Rust on the stack, and the process aborts. A thread that waits
+/// for an event stays blocked instead.
 #[pyclass(frozen, module = "tessarr._engine")]
 #[derive(Default)]
 pub(crate) struct Event {
@@ -47,7 +47,7 @@ impl Event {
 }
 
 impl Event {
-    /// Wait for at most `time`, without it for ever; return whether the event is open.
+    /// Wait for at most `time`, or forever without one. Return whether the event is open.
     fn is_open_in(&self, time: Option<Duration>) -> bool {
         let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         let is_closed = |is_open: &mut bool| !*is_open;
@@ -61,7 +61,7 @@ impl Event {
     }
 }
 
-/// Whether this is the thread that handles signals.
+/// Return whether this is the thread that handles signals.
 fn is_main(py: Python<'_>) -> PyResult<bool> {
     let threading = py.import(intern!(py, "threading"))?;
     let main = threading.call_method0(intern!(py, "main_thread"))?.getattr(intern!(py, "ident"))?;

@@ -16,11 +16,11 @@ pub(crate) fn dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyDict_New()).map(|dict| dict.cast_into_unchecked()) }
 }
 
-/// A tuple of one item.
+/// Return a tuple of one item.
 pub(crate) fn single<'py>(item: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
     let py = item.py();
     // SAFETY: the function returns a new tuple, or null with an exception set. `PyTuple_SetItem`
-    // takes over the reference to the item, and fills the only place of a tuple that has no other
+    // takes over the reference to the item, and sets the only item of a tuple without another
     // owner.
     unsafe {
         let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(1))?;
@@ -31,17 +31,17 @@ pub(crate) fn single<'py>(item: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTupl
     }
 }
 
-/// More than Python needs to complete a future or to make an exception: its allocator asks for 1
-/// MiB at once.
+/// The bytes to reserve. This is more than Python needs to complete a future or to create an
+/// exception: its allocator requests 1 MiB at once.
 const RESERVE_BYTES: usize = 2 << 20;
 
-/// Memory that is free again after objects have used up the rest. Nothing touches it, so it takes
-/// addresses alone.
+/// A block of memory to free after objects have used up the rest. No code touches the block, so it
+/// occupies only addresses.
 pub(crate) struct Reserve<'py>(*mut c_void, PhantomData<Python<'py>>);
 
 impl<'py> Reserve<'py> {
     pub(crate) fn new(py: Python<'py>) -> PyResult<Reserve<'py>> {
-        // SAFETY: the GIL is held.
+        // SAFETY: the thread holds the GIL.
         let memory = unsafe { ffi::PyMem_Malloc(RESERVE_BYTES) };
         if memory.is_null() {
             // SAFETY: as above; the function sets an exception and returns null.
@@ -54,7 +54,7 @@ impl<'py> Reserve<'py> {
 
 impl Drop for Reserve<'_> {
     fn drop(&mut self) {
-        // SAFETY: `new` has allocated it, and the GIL is held.
+        // SAFETY: `new` has allocated the memory, and the thread holds the GIL.
         unsafe { ffi::PyMem_Free(self.0) };
     }
 }

@@ -1,7 +1,7 @@
 //! `GilValue`: a Python object that a thread without the GIL may drop.
 
-/// A Python object that is dropped with the GIL held. PyO3 would queue an object that is dropped
-/// without it behind a mutex, which a fork at that moment copies locked.
+/// A Python object that is dropped with the GIL held. PyO3 queues an object that a thread without
+/// the GIL drops, behind a mutex, which a fork at that moment copies locked.
 pub(crate) struct GilValue<T>(Option<T>);
 
 impl<T> GilValue<T> {
@@ -9,7 +9,7 @@ impl<T> GilValue<T> {
         GilValue(Some(value))
     }
 
-    /// The value; None never, while this lives.
+    /// Return the value, which exists as long as this object lives.
     pub(crate) fn get(&self) -> Option<&T> {
         self.0.as_ref()
     }
@@ -18,7 +18,7 @@ impl<T> GilValue<T> {
 impl<T> Drop for GilValue<T> {
     fn drop(&mut self) {
         let value = self.0.take();
-        // None: Python shuts down, and takes the value with it.
+        // None: Python shuts down and frees the value with its own memory.
         let _ = crate::runtime::atexit::attached(|_| drop(value));
     }
 }

@@ -7,9 +7,10 @@ use pyo3::prelude::*;
 use pyo3::PyTypeCheck;
 
 /// A value that is computed once, with the GIL held. If several threads compute it at the same
-/// time, one result stays. `PyOnceLock` makes the other threads wait for the first one, which may
-/// release the GIL. In a child that is forked then, that thread does not exist, and the wait would
-/// never end.
+/// time, one result stays.
+///
+/// `PyOnceLock` makes the other threads wait for the first one, which may release the GIL. If the
+/// process forks then, that thread does not exist in the child, and the wait never ends.
 pub(crate) struct OnceCell<T>(OnceLock<T>);
 
 impl<T> OnceCell<T> {
@@ -36,14 +37,15 @@ impl<T> OnceCell<T> {
         if let Some(value) = self.0.get() {
             return Ok(value);
         }
-        // It is made before the cell is locked, and the GIL is held while that is.
+        // This computes the value before it locks the cell, and it holds the GIL while the cell is
+        // locked.
         let made = make()?;
         Ok(self.0.get_or_init(|| made))
     }
 }
 
 impl<T: PyTypeCheck> OnceCell<Py<T>> {
-    /// The attribute of a module.
+    /// Return the attribute of a module; the first call imports it.
     pub(crate) fn import<'py>(&self, py: Python<'py>, module: &str, name: &str) -> PyResult<&Bound<'py, T>> {
         let found = || Ok::<_, PyErr>(py.import(module)?.getattr(name)?.cast_into()?.unbind());
         self.get_or_try_init(py, found).map(|found| found.bind(py))

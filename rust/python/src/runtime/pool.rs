@@ -5,8 +5,8 @@ use tessarr_engine::pool;
 
 use crate::runtime::error::argument;
 
-/// Limit the worker threads of this process to `n`; None: as many as the process has processors by
-/// its affinity and the CPU quota of its control group.
+/// Limit the worker threads of this process to `n`. None sets the number of available processors,
+/// by the CPU affinity and the CPU quota of the control group.
 #[pyfunction]
 #[pyo3(signature = (n))]
 fn set_threads(py: Python<'_>, n: Option<usize>) -> PyResult<()> {
@@ -17,7 +17,7 @@ fn set_threads(py: Python<'_>, n: Option<usize>) -> PyResult<()> {
     Ok(())
 }
 
-/// The limit on worker threads.
+/// Return the limit on worker threads.
 #[pyfunction]
 fn threads() -> usize {
     pool::threads()

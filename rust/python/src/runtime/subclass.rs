@@ -11,8 +11,9 @@ use pyo3::PyClass;
 
 use crate::runtime::safe_repr::safe_repr;
 
-/// A new instance of a class that is `T` or derives from it, without a call of its constructors:
-/// these take longer than operations on small objects. PyO3 offers this to its own macros only.
+/// Return a new instance of a class that is `T` or derives from it, without a call of its
+/// constructors. Constructor calls take longer than operations on small objects. PyO3 offers this
+/// to its own macros only.
 pub(crate) fn new_instance<'py, T: PyClass>(
     class: &Bound<'py, PyType>,
     value: impl Into<PyClassInitializer<T>>,
@@ -26,26 +27,27 @@ pub(crate) fn new_instance<'py, T: PyClass>(
     unsafe { allocate_instance(py, class.as_type_ptr(), value) }
 }
 
-/// A new instance of the class of another object.
+/// Return a new instance of the class of another object.
 pub(crate) fn new_like<'py, T: PyClass>(
     other: &Bound<'py, T>,
     value: impl Into<PyClassInitializer<T>>,
 ) -> PyResult<Bound<'py, T>> {
-    // SAFETY: an object is a `T` as its class derives from it, and stays one.
+    // SAFETY: the class of a `T` object derives from `T`, and it cannot change to another class.
     unsafe { allocate_instance(other.py(), other.as_any().get_type_ptr(), value) }
 }
 
-/// How an object is pickled: what makes one of its class, without `__init__`, and its state.
+/// The pickled form of an object: a function that creates an instance without `__init__`, its
+/// class, and the state.
 pub(crate) type PickleParts<'py, S> = (Bound<'py, PyAny>, (Bound<'py, PyType>,), S);
 
-/// The pickled form of an object with a state for its `__setstate__`.
+/// Return the pickled form of an object with a state for its `__setstate__`.
 pub(crate) fn pickle_parts<'py, T, S>(object: &Bound<'py, T>, state: S) -> PyResult<PickleParts<'py, S>> {
     static NEW: OnceCell<Py<PyAny>> = OnceCell::new();
     let new = NEW.import(object.py(), "copyreg", "__newobj__")?;
     Ok((new.clone(), (object.as_any().get_type(),), state))
 }
 
-/// The `__dict__` of an object, if its class has one.
+/// Return the `__dict__` of an object, if its class has one.
 pub(crate) fn attributes<'py, T>(object: &Bound<'py, T>) -> PyResult<Option<Bound<'py, PyDict>>> {
     let found = object.as_any().getattr_opt(intern!(object.py(), "__dict__"))?;
     Ok(found.map(Bound::cast_into).transpose()?)
@@ -59,7 +61,7 @@ pub(crate) fn set_attributes<T>(object: &Bound<'_, T>, kept: Option<&Bound<'_, P
     }
 }
 
-/// A copy of an object with a new value and the same `__dict__`; with a memo, a deep copy.
+/// Return a copy of an object with a new value and the same `__dict__`; with a memo, a deep copy.
 pub(crate) fn copy_instance<'py, T: PyClass>(
     other: &Bound<'py, T>,
     value: impl Into<PyClassInitializer<T>>,
@@ -77,16 +79,16 @@ pub(crate) fn copy_instance<'py, T: PyClass>(
     Ok(made)
 }
 
-/// An object of a class.
+/// Allocate an object of a class.
 ///
 /// # Safety
-/// The class is one, and derives from `T`, so that what is made of it is one.
+/// The object is a class that derives from `T`.
 unsafe fn allocate_instance<'py, T: PyClass>(
     py: Python<'py>,
     class: *mut PyTypeObject,
     value: impl Into<PyClassInitializer<T>>,
 ) -> PyResult<Bound<'py, T>> {
-    // SAFETY: the caller knows the class.
+    // SAFETY: the caller guarantees that the class derives from `T`.
     unsafe {
         let made = tp_new_impl::<PyClassInitializer<T>, T>(py, value.into(), class)?;
         Ok(Bound::from_owned_ptr(py, made).cast_into_unchecked())
