@@ -119,7 +119,7 @@ class ByteFloats:
     Parameters
     ----------
     numbers
-        The number that each byte is.
+        The number of each byte.
     nearest
         The nearest byte for the upper half of a ``float32``, whose last bit is set if the lower
         half is not zero.
@@ -150,7 +150,7 @@ class Description:
 class ArrayBase:
     """Base of `tessarr.Array`: a compiled description, a store and a key prefix.
 
-    Basic indices (integers, slices, one ellipsis) are handled here; every
+    This class handles basic indices (integers, slices, one ellipsis). Every
     other key goes to the methods ``_getitem`` and ``_setitem`` of the subclass.
     """
 
@@ -400,7 +400,7 @@ class Event:
 
 @final
 class PreparedRead:
-    """A read that has not started. It starts once."""
+    """A read that has not started. It starts at most once."""
 
     @property
     def is_empty(self) -> bool: ...
@@ -411,7 +411,7 @@ class UnreadValue:
     def read(self) -> ReadResult: ...
 
 def as_bytes(value: object, what: str) -> bytes:
-    """Return the UTF-8 bytes of a string, or bytes; errors call the value `what`."""
+    """Return the UTF-8 bytes of a string, or bytes. Errors call the value `what`."""
 
 def as_bool(value: object, name: str) -> bool:
     """Return the truth value of None, a boolean or a number.
@@ -420,28 +420,28 @@ def as_bool(value: object, name: str) -> bool:
     """
 
 def as_text(value: object, what: str = "a path") -> str:
-    """Return a path or a key as a string; bytes must be UTF-8. Errors call it `what`."""
+    """Return a path or a key as a string; bytes must be UTF-8. Errors call the value `what`."""
 
 def join_path(path: str, component: str) -> str:
-    """Return a path and a component, joined by one slash."""
+    """Join a path and a component with one slash."""
 
 def replace_transaction(old: _Transaction | None, new: _Transaction | None) -> _Transaction | None:
-    """Return the transaction that replaces another one; None stands for none."""
+    """Return `new` as the replacement of a transaction; None stands for no transaction."""
 
 @final
 class StoreLocation:
-    """Where keys are.
+    """The location of the keys of a key-value store.
 
     Parameters
     ----------
     store
-        The store that has them.
+        The store that contains the keys.
     prefix
-        What stands before each of them in it.
+        The prefix of the keys in the store.
     strip_slash
-        Whether a slash at the beginning of what results is no part of the key.
+        Whether to remove a slash at the beginning of the key with its path.
     read_only
-        Whether keys can be read, and neither be listed nor changed.
+        Whether the location rejects listings and changes.
     """
 
     def __new__(
@@ -500,7 +500,7 @@ class KvStoreBase:
 
     def __add__(self, suffix: str | bytes, /) -> Self: ...
     def __truediv__(self, component: str | bytes, /) -> Self: ...
-    def __radd__(self, value: Never, /) -> Never: ...  # PyO3 makes them of the others
+    def __radd__(self, value: Never, /) -> Never: ...  # PyO3 derives these methods
     def __rtruediv__(self, value: Never, /) -> Never: ...
     def _key(self, key: str | bytes) -> str: ...
     def _store(self, key: str, writes: bool = False) -> Store: ...
@@ -523,7 +523,7 @@ class KvStoreBase:
         Parameters
         ----------
         key
-            BlockSource the path.
+            The key below the path.
         if_not_equal
             A generation. If the value still has it, the value is not read, and the state of
             the result is "unspecified".
@@ -548,7 +548,7 @@ class KvStoreBase:
         Parameters
         ----------
         key
-            BlockSource the path.
+            The key below the path.
         value
             The new value; None deletes the key.
         if_equal
@@ -571,12 +571,12 @@ class KvStoreBase:
 
 @disjoint_base
 class TransactionBase:
-    """Base of `Transaction`: how far it is, and the stores that stage its changes.
+    """Base of `Transaction`: its state and the stores that stage its changes.
 
-    Keys in memory are staged and committed here, as long as nothing else takes part and nobody
-    waits for the end. Everything else holds ``_lock`` first, and then that is up to the subclass:
-    its methods ``commit_sync`` and ``abort`` end it, ``_end`` does what is left of an end, and
-    ``_set_result`` completes the future.
+    This class stages and commits keys in memory, as long as nothing else takes part and no thread
+    waits for the end. Otherwise this class or the subclass holds ``_lock``, and the subclass does
+    the work. Its methods ``commit_sync`` and ``abort`` end the transaction, ``_end`` completes an
+    end, and ``_set_result`` completes the future.
     """
 
     def __new__(cls, atomic: bool = False, repeatable_read: bool = False) -> Self: ...
@@ -820,7 +820,7 @@ class Dim:
     def _of(
         lower: int, upper: int, label: str | None = None, implicit: tuple[bool, bool] = ...
     ) -> Dim:
-        """Return ``[lower, upper)``, known to be an interval."""
+        """Return ``[lower, upper)``, which must be an interval."""
     @property
     def inclusive_min(self) -> int:
         """The least index."""
@@ -1100,7 +1100,7 @@ class View:
         """The size of each dimension."""
     @property
     def plain_shape(self) -> tuple[int, ...] | None:
-        """The shape of dimensions of which nothing else is from_bounds; None of others."""
+        """The shape if all bounds are finite, explicit and start at 0, without labels; else None."""
     @property
     def origin(self) -> tuple[int, ...]:
         """The least index of each dimension."""
@@ -1183,11 +1183,11 @@ class View:
 
 @final
 class LayerStack:
-    """Views whose domains are where they belong in that of all, from the lowest to the topmost.
+    """Views at their positions in a common domain, from the lowest to the topmost.
 
-    They are as they are ("overlay"), one after the other along an axis ("concat"), or side by side
-    along a new one ("stack"). Of the domain that contains all, a rank, bounds and labels that are
-    bounds count.
+    `build` combines views at their own positions ("overlay"), one after another along an axis
+    ("concat"), or side by side along a new axis ("stack"). A rank, bounds and labels override
+    those of the common domain.
     """
 
     @staticmethod

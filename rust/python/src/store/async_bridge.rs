@@ -41,7 +41,7 @@ pub(crate) fn queue_open(store: &Arc<PyForeign>, key: String, want: ReadHint, to
     let opening = store.opening(want);
     let asked = OpenRequest { store: store.clone(), key, opening, told: Mutex::new(Some(told)) };
     if !store.asked.add(asked) || COMPLETING.get() == Arc::as_ptr(store) {
-        return; // who has added the first one has it taken with that
+        return; // another thread takes this request with its own
     }
     let taker = RequestQueue { store: store.clone() };
     let call = || {
@@ -52,7 +52,7 @@ pub(crate) fn queue_open(store: &Arc<PyForeign>, key: String, want: ReadHint, to
     }
 }
 
-/// A function that takes the queued requests.
+/// The queued requests of a store. A call takes them.
 #[pyclass(frozen, module = "tessarr._engine")]
 struct RequestQueue {
     store: Arc<PyForeign>,
@@ -92,14 +92,14 @@ impl OpenRequest {
         }
     }
 
-    /// Complete the request; return the next requests, which no other thread takes.
+    /// Complete the request. Return the next requests, which no other thread takes.
     fn complete_by_store(&self, opened: OpenResult) -> Vec<OpenRequest> {
         let before = COMPLETING.replace(Arc::as_ptr(&self.store));
         let told = || {
             self.finish(opened);
             Ok(())
         };
-        let _ = guarded(told); // the panic hook tells of a panic
+        let _ = guarded(told); // the panic hook reports a panic
         COMPLETING.set(before);
         self.store.wanted()
     }
@@ -107,13 +107,13 @@ impl OpenRequest {
 
 #[pymethods]
 impl OpenRequest {
-    /// The method of the store that would open the value.
+    /// The method of the store that opens the value.
     #[getter]
     fn method(&self) -> &'static str {
         self.opening.method
     }
 
-    /// The offset of the bytes to read at once, for methods that take one.
+    /// The offset of the bytes to read at once, for methods with an offset.
     #[getter]
     fn offset(&self) -> Option<u64> {
         self.opening.from
@@ -125,7 +125,7 @@ impl OpenRequest {
         self.opening.count
     }
 
-    /// Complete the request with an open value, or None for a missing key. Returns the next
+    /// Complete the request with an open value, or None for a missing key. Return the next
     /// requests.
     fn complete(&self, value: &Bound<'_, PyAny>) -> Vec<OpenRequest> {
         let open = || {
@@ -135,7 +135,7 @@ impl OpenRequest {
         self.complete_by_store(guarded(open))
     }
 
-    /// Fail the request with an exception. Returns the next requests.
+    /// Fail the request with an exception. Return the next requests.
     fn fail(&self, error: Bound<'_, PyAny>) -> Vec<OpenRequest> {
         let py = error.py();
         self.complete_by_store(Err(foreign(py, PyErr::from_value(error))))

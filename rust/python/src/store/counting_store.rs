@@ -44,8 +44,8 @@ impl CountingStore {
         format!("CountingStore(opens={}, updates={}, lists={})", counts.opens, counts.updates, counts.lists)
     }
 
-    /// The numbers of requests: opens, reads, read_bytes, updates, looks (opens in order to change
-    /// a value) and look_reads, written_bytes, holds, lists, delete_prefixes.
+    /// The numbers of requests: opens, reads, read_bytes, updates, looks (opens for a change of a
+    /// value) and look_reads, written_bytes, holds, lists, delete_prefixes.
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         counts_to_dict(py, self.counting.counts())
     }
@@ -67,7 +67,8 @@ fn counts_to_dict(py: Python<'_>, counts: engine::Counts) -> PyResult<Bound<'_, 
     fields.into_py_dict(py)
 }
 
-/// The numbers of requests of all local stores of this process, as in `CountingStore.counts`.
+/// Return the numbers of requests of all local stores of this process, as in
+/// `CountingStore.counts`.
 #[pyfunction]
 fn count_local_requests(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     counts_to_dict(py, engine::local_counts())

@@ -44,9 +44,9 @@ pub(super) struct PyForeign {
     /// Requests that Python has not taken.
     pub(super) asked: Mailbox<OpenRequest>,
     concurrency: usize,
-    /// Where the engine finds the values itself.
+    /// The web server of the store, if the engine can send its requests.
     pub(super) site: Option<Py<HttpSite>>,
-    /// Stands for the store, among all whose values have versions.
+    /// A number for the store in its versions.
     number: u64,
 }
 
@@ -56,10 +56,10 @@ impl std::fmt::Debug for PyForeign {
     }
 }
 
-/// How a value is opened.
+/// How to open a value.
 pub(super) struct Opening {
     pub(super) method: &'static str,
-    /// The offset of the bytes to read at once, for methods that take one.
+    /// The offset of the bytes to read at once, for methods with an offset.
     pub(super) from: Option<u64>,
     /// The number of bytes; None: all.
     pub(super) count: Option<u64>,
@@ -67,11 +67,11 @@ pub(super) struct Opening {
     pub(super) whole: u64,
 }
 
-/// Numbers stores without an identity.
+/// The next number of a store without an identity.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 impl PyForeign {
-    /// Find the methods of `object`, and whether it accepts changes.
+    /// Find the methods of `object`. The second result is whether it accepts changes.
     pub(super) fn new(object: &Bound<'_, PyAny>, read_only: bool) -> PyResult<(Self, bool)> {
         let py = object.py();
         crate::runtime::atexit::prepare(py)?;
@@ -128,7 +128,7 @@ impl PyForeign {
         Ok((foreign, changeable))
     }
 
-    /// Take the queued requests that are still needed.
+    /// Take the queued requests that are still active.
     pub(super) fn wanted(&self) -> Vec<OpenRequest> {
         self.asked.take().into_iter().filter(OpenRequest::is_active).collect()
     }
@@ -137,24 +137,24 @@ impl PyForeign {
         &self.object
     }
 
-    /// Whether it is a mapping without the methods of a store.
+    /// Return whether the object is a mapping without the methods of a store.
     pub(super) fn is_mapping(&self) -> bool {
         self.mapping
     }
 
-    /// The version of an open value, if the store has one.
+    /// Return the version of an open value, if the store has one.
     fn version(&self, value: &Bound<'_, PyAny>, key: &str) -> PyResult<Option<Version>> {
         let found = value.getattr_opt(intern!(value.py(), "version"))?;
         found.map_or(Ok(None), |tag| self.tagged(&tag, key))
     }
 
-    /// The state of an open value: a weaker version, which may miss changes.
+    /// Return the state of an open value: a weaker version, which may miss changes.
     fn state(&self, value: &Bound<'_, PyAny>, key: &str) -> PyResult<Option<Version>> {
         let found = value.getattr_opt(intern!(value.py(), "state"))?;
         found.map_or(Ok(None), |tag| self.tagged(&tag, key))
     }
 
-    /// A whole value with its version and state.
+    /// Return a whole value with its version and state.
     fn whole(
         &self,
         value: &Bound<'_, PyAny>,
@@ -176,7 +176,7 @@ impl PyForeign {
         }
     }
 
-    /// The version of a tag; None, True and False are no tags.
+    /// Return the version of a tag; None, True and False are not tags.
     fn tagged(&self, tag: &Bound<'_, PyAny>, key: &str) -> PyResult<Option<Version>> {
         if tag.is_none() || tag.is_instance_of::<PyBool>() {
             return Ok(None);
@@ -188,7 +188,7 @@ impl PyForeign {
         Version::foreign(self.number, key, tag)
     }
 
-    /// The method and the arguments that open a value.
+    /// Return the method and the arguments that open a value.
     pub(super) fn opening(&self, want: ReadHint) -> Opening {
         let (method, from, count, whole) = match want {
             ReadHint::Prefix(most) if self.has_open_head => ("open_head", None, most.checked_add(1), most),
@@ -202,7 +202,7 @@ impl PyForeign {
         Opening { method, from, count, whole }
     }
 
-    /// What was opened; None: it is absent.
+    /// Return the reader of an opened value; None: the key is missing.
     pub(super) fn opened(
         &self,
         key: &str,
@@ -229,12 +229,12 @@ impl PyForeign {
         Ok(Some(Box::new(Ranged { key, value, size, version, state })))
     }
 
-    /// A version, if the store compares it.
+    /// Return a version, if the store compares versions.
     pub(super) fn compared(&self, version: Option<Version>) -> Option<Version> {
         version.filter(|_| self.has_replace_version)
     }
 
-    /// Has Python replace a value.
+    /// Replace a value with a call of the Python store.
     pub(super) fn write_by_python(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
         self.call(|object| {
             let py = object.py();
@@ -252,7 +252,7 @@ impl PyForeign {
     }
 }
 
-/// Runs `work` with the GIL; an exception becomes the error that carries it.
+/// Run `work` with the GIL held, and convert its exception to an error of the engine.
 pub(super) fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
     match crate::runtime::atexit::attached(|py| work(py).map_err(|raised| foreign(py, raised))) {
         Some(done) => done,
@@ -260,7 +260,7 @@ pub(super) fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Resul
     }
 }
 
-/// None for an exception that says "no such key".
+/// Return None for an exception that means a missing key.
 fn unless_missing<T>(py: Python<'_>, done: PyResult<T>) -> PyResult<Option<T>> {
     match done {
         Ok(value) => Ok(Some(value)),
@@ -408,10 +408,11 @@ impl Foreign for PyForeign {
                 true => object.clone(),
                 false => object.call_method1(intern!(py, "list"), (prefix,))?,
             };
-            // By one call: other threads change no dictionary meanwhile. Of the keys alone: to
-            // count them a mapping may have to list them, too.
+            // A single call lists the keys, so that other threads do not change a dictionary
+            // meanwhile. It lists an iterator, because the length of a mapping may require a full
+            // listing.
             let keys = py.get_type::<PyList>().call1((keys.try_iter()?,))?.cast_into::<PyList>()?;
-            // A mapping may hold what is no key, of any type: that is not ours.
+            // A mapping may hold other objects than keys; this skips them.
             let texts = keys.iter().filter_map(|key| key.extract::<String>().ok());
             Ok(texts.filter(|key| key.starts_with(prefix)).collect())
         })
@@ -491,23 +492,23 @@ impl Foreign for PyForeign {
         });
         match refusal {
             Ok(Some(refusal)) => Err(refusal),
-            _ => Ok(()), // what is wrong with it who asks it is told
+            _ => Ok(()), // the request reports an error of the check itself
         }
     }
 }
 
-/// The error for a response of a wrong length.
+/// Return the error for a response of a wrong length.
 pub(super) fn wrong_count(piece: &[u8], offset: u64, count: u64) -> Error {
     Error::size(format!("the store gave {} bytes at offset {offset}, not {count}", piece.len()))
 }
 
-/// Whether `raised` is of a kind of `tessarr.errors.KINDS`.
+/// Return whether `raised` is of a kind of `tessarr.errors.KINDS`.
 fn is_kind(py: Python<'_>, raised: &PyErr, wanted: &str) -> bool {
     let kind = raised.value(py).getattr_opt(intern!(py, "kind")).ok().flatten();
     kind.is_some_and(|kind| kind.eq(wanted).unwrap_or(false))
 }
 
-/// A context manager of Python that was entered.
+/// An entered context manager of Python.
 struct Entered {
     manager: GilValue<Py<PyAny>>,
 }
@@ -524,15 +525,15 @@ impl Drop for Entered {
             }
             Ok(())
         });
-        drop(left); // Python shuts down, and takes the lock with it
+        drop(left); // None: Python shuts down and releases the lock
     }
 }
 
-/// To copy fewer bytes takes less time than to let Python's object go later, for which a thread
-/// waits for the GIL.
+/// Up to this size, a copy takes less time than the later release of Python's object, for which a
+/// thread waits for the GIL.
 const COPIED_BYTES: usize = 64 << 10;
 
-/// Bytes that Python gave.
+/// Bytes from Python.
 pub(super) enum Bytes {
     Copied(Box<[u8]>),
     GilValue(GilValue<PyBackedBytes>),
@@ -547,7 +548,7 @@ impl Bytes {
     }
 }
 
-/// A value that the store gave whole.
+/// A whole value from the store.
 pub(super) struct Whole {
     pub(super) bytes: Bytes,
     pub(super) version: Option<Version>,
@@ -585,7 +586,7 @@ impl ValueReader for Whole {
     }
 }
 
-/// A value that the store opened, to be read by ranges.
+/// An open value of the store, which reads byte ranges.
 struct Ranged {
     key: String,
     value: GilValue<Py<PyAny>>,

@@ -46,7 +46,7 @@ impl ForeignStore {
             return Ok(false);
         }
         let (mine, theirs) = (here.foreign().object(), there.foreign().object());
-        // Mappings are compared by what is in them, which is not what is asked here.
+        // `==` compares the contents of mappings; this compares their identity.
         let by_identity = here.foreign().is_mapping() || there.foreign().is_mapping();
         if mine.is(theirs) || by_identity {
             return Ok(mine.is(theirs));
@@ -70,7 +70,7 @@ impl ForeignStore {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        // Not the repr of the object: a dict would show every chunk.
+        // The repr of the object may be long: a dict shows every chunk.
         let class = self.0.foreign().object().bind(py).get_type();
         let read_only = if engine::Store::read_only(&*self.0) { ", read_only=True" } else { "" };
         Ok(format!("ForeignStore(<{}>{read_only})", class.fully_qualified_name()?))

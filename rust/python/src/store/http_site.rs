@@ -32,8 +32,8 @@ pub(crate) struct Place {
     plain: String,
     /// The maximum size of values that the engine writes.
     stores: usize,
-    /// Whether Python's file system serves no one else; otherwise the engine reports its writes to
-    /// it.
+    /// Whether only this store uses Python's file system; otherwise the engine reports its writes
+    /// to it.
     private: bool,
     /// The time at which the location expires.
     until: Option<Instant>,
@@ -49,9 +49,9 @@ impl HttpSite {
         HttpSite::default()
     }
 
-    /// Set the location, as `tessarr.store.object` describes it. False: the engine cannot send such
-    /// requests.
-    #[allow(clippy::too_many_arguments)] // those of a tuple
+    /// Set the location, as `tessarr.store.object` describes it. Return false if the engine cannot
+    /// send such requests.
+    #[allow(clippy::too_many_arguments)] // the members of a tuple
     fn set_location(
         &self,
         root: String,
@@ -70,7 +70,8 @@ impl HttpSite {
         let web = || {
             let mut web = HttpClient::new(&headers, duration(patience_s))?.with_forbidden_as_absent(forbids);
             if let Some(states) = states {
-                web = web.with_generation_header(states)?.with_idle_timeout(); // a bucket, whose file systems wait as long
+                // A bucket: its file systems have this timeout, too.
+                web = web.with_generation_header(states)?.with_idle_timeout();
             }
             if let Some((name, secret, token, region)) = &keys {
                 web = web.with_signer(Signer::new(name, secret, token.as_deref(), region)?);
@@ -96,13 +97,13 @@ impl HttpSite {
 }
 
 impl HttpSite {
-    /// The site of a store; None: only Python can send its requests.
+    /// Return the site of a store; None: only Python can send its requests.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Py<HttpSite>>> {
         let told = object.getattr_opt(intern!(object.py(), "_http_site"))?;
         Ok(told.and_then(|told| told.cast_into::<HttpSite>().ok()).map(Bound::unbind))
     }
 
-    /// The location, unless it has expired.
+    /// Return the location, unless it has expired.
     pub(crate) fn get(&self) -> Option<Arc<Place>> {
         let place = self.0.get()?;
         place.until.is_none_or(|until| Instant::now() < until).then_some(place)
@@ -118,7 +119,7 @@ impl Place {
         let wanted = move || is_waiting.strong_count() > 0;
         let answer = waited(|told| {
             self.web.get(&url, range, wanted, move |answer| {
-                let _ = told.send(answer); // unless nobody waits any more
+                let _ = told.send(answer); // fails if no thread waits any more
             });
         });
         drop(waits);
@@ -144,7 +145,7 @@ impl Place {
                 b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => url.push(byte.into()),
                 _ if self.plain.as_bytes().contains(&byte) => url.push(byte.into()),
                 _ => {
-                    let _ = write!(url, "%{byte:02X}"); // which a text takes
+                    let _ = write!(url, "%{byte:02X}"); // a String accepts every write
                 }
             }
         }
@@ -153,23 +154,23 @@ impl Place {
     }
 }
 
-/// Wait for the response of a request; None: it has none.
+/// Wait for the response of a request; None: the request ended without one.
 fn waited<T>(ask: impl FnOnce(Sender<T>)) -> Result<Option<T>> {
     let (told, answers) = channel();
     ask(told);
     run_blocking(|| match is_engine_thread() {
-        true => Ok(answers.recv().ok()), // whoever waits for the thread looks for signals
+        true => Ok(answers.recv().ok()), // the thread that waits for this one checks for signals
         false => recv_interruptible(&answers),
     })
 }
 
-/// Whether this is a thread of the engine, where no file system runs.
+/// Return whether this is a thread of the engine, where no file system runs.
 pub(crate) fn is_engine_thread() -> bool {
     std::thread::current().name().is_some_and(|name| name.starts_with("tessarr-"))
 }
 
-/// The range header of an opening, and the bytes that its response must contain for a value of a
-/// size.
+/// Return the range header of a read that opens a value, and a function that returns which bytes
+/// its response must contain for a value of a size.
 fn wanted(opening: &Opening) -> (Option<String>, impl Fn(u64) -> (u64, u64)) {
     let (method, count) = (opening.method, opening.count);
     let first = opening.from.unwrap_or(0);
@@ -181,23 +182,23 @@ fn wanted(opening: &Opening) -> (Option<String>, impl Fn(u64) -> (u64, u64)) {
         (_, None) => (None, u64::MAX),
     };
     let known = move |size: u64| match method {
-        "open_part" => (0, 0), // the file may not have it
+        "open_part" => (0, 0), // the value may be too short for the range
         "open_tail" => (size.saturating_sub(count), count.min(size)),
         _ => (0, count.min(size)),
     };
     (range, known)
 }
 
-/// The number of bytes that opening a value reads.
+/// The number of bytes that the engine reads to open a value.
 const FIRST_BYTES: u64 = 1 << 16;
 
 impl PyForeign {
-    /// The location, if the engine may send a request now.
+    /// Return the location, if the engine may send a request now.
     fn place(&self) -> Option<Arc<Place>> {
         self.site.as_ref()?.get().get().filter(|place| place.web.try_admit())
     }
 
-    /// Send a request for a value. Returns the request if only Python can send it.
+    /// Send a request for a value. Return the request if only Python can send it.
     pub(crate) fn start_get(
         self: &Arc<Self>,
         key: String,
@@ -225,7 +226,7 @@ impl PyForeign {
         Ok(self.parse_response(answer, key, want))
     }
 
-    /// The result of a response; None: Python has to repeat the request.
+    /// Return the result of a response; None: Python has to repeat the request.
     fn parse_response(self: &Arc<Self>, answer: GetOutcome, key: &str, want: ReadHint) -> Option<OpenResult> {
         let piece = match answer {
             GetOutcome::ResponseBody(piece) => piece,
@@ -240,7 +241,7 @@ impl PyForeign {
             return None;
         }
         let named = |tag: &[u8]| self.version_named(key, tag).filter(|_| !tag.is_empty());
-        // What the server is to compare is what it calls the state, however long that is.
+        // The server compares its own name of the state, of any length.
         let version = match self.compares_versions() {
             true => named(piece.tag.as_bytes()),
             false => named(&piece.state()),
@@ -256,13 +257,13 @@ impl PyForeign {
         })))
     }
 
-    /// The location for a write of a value of a size, if the engine may send it.
+    /// Return the location for a write of `bytes` bytes, if the engine may send it.
     fn write_location(&self, bytes: usize) -> Option<Arc<Place>> {
         self.place().filter(|place| (1..=place.stores).contains(&bytes))
     }
 
-    /// Write a value if its precondition holds. None, or an ambiguous outcome: Python has to repeat
-    /// the write.
+    /// Write a value if its precondition holds. Return None or an ambiguous outcome if Python has
+    /// to repeat the write.
     pub(crate) fn write_to_site(
         &self,
         key: &str,
@@ -274,7 +275,7 @@ impl PyForeign {
         self.write_outcome(&place, key, place.stored(key, data, before)?)
     }
 
-    /// Whether the engine sends writes.
+    /// Return whether the engine sends writes.
     pub(crate) fn site_accepts_writes(&self) -> bool {
         let place = self.site.as_ref().and_then(|site| site.get().get());
         place.is_some_and(|place| place.stores > 0 && place.web.is_available())
@@ -301,7 +302,8 @@ impl PyForeign {
         });
     }
 
-    /// The outcome of a write. None, or an ambiguous outcome: Python has to repeat it.
+    /// Return the outcome of a write. Python has to repeat the write for None or an ambiguous
+    /// outcome.
     fn write_outcome(&self, place: &Place, key: &str, done: PutOutcome) -> Result<Option<ReplaceOutcome>> {
         Ok(match done {
             PutOutcome::Done(tag) => {
@@ -342,7 +344,8 @@ impl PyForeign {
         self.failed(|object| object.call_method1(intern!(object.py(), "_timeout_error"), (key,)))
     }
 
-    /// The exception that Python raises for a response; None: Python has to repeat the request.
+    /// Return the exception that Python raises for a response; None: Python has to repeat the
+    /// request.
     fn failed(
         &self,
         raised: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
@@ -357,7 +360,7 @@ impl PyForeign {
     }
 }
 
-/// An open value on a server, with the bytes that are known.
+/// An open value on a server, with its known bytes.
 struct RemoteValue {
     store: Arc<PyForeign>,
     key: String,
@@ -372,12 +375,12 @@ impl RemoteValue {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Read bytes from the server; false: Python has to read them.
+    /// Read bytes from the server. Return false if Python has to read them.
     fn ask(&self, offset: u64, out: &mut [u8]) -> Result<bool> {
         let Some(place) = self.store.place() else { return Ok(false) };
         let last = offset.saturating_add(out.len() as u64 - 1);
         let known = self.known();
-        // Whoever has refused a range need not have told the state.
+        // A server that rejected the first range may not have sent the state.
         let is_first = known.data.is_empty() && known.tag.is_empty();
         match place.fetch(&self.key, Some(&format!("bytes={offset}-{last}")))? {
             GetOutcome::ResponseBody(piece)
@@ -388,7 +391,7 @@ impl RemoteValue {
             GetOutcome::ResponseBody(piece) => {
                 let found = piece.copy_to(offset, out);
                 if is_first || piece.is_whole() {
-                    // Whole: the server knows no ranges, and gave everything.
+                    // The server does not support ranges and returned the whole value.
                     *self.known.lock().unwrap_or_else(PoisonError::into_inner) = piece.into();
                 }
                 Ok(found)

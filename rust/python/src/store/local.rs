@@ -46,7 +46,7 @@ impl LocalStore {
         Ok(initializer(LocalStore(store.clone()), store))
     }
 
-    /// The folder, absolute.
+    /// The absolute path of the folder.
     #[getter]
     fn path(&self) -> &std::ffi::OsStr {
         self.0.root().as_os_str()
@@ -72,7 +72,7 @@ impl LocalStore {
     }
 }
 
-/// A path that the file system can encode.
+/// Return a path that the file system can encode.
 fn folder(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     let py = object.py();
     object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyUnicodeEncodeError>(py) {
@@ -81,7 +81,7 @@ fn folder(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     })
 }
 
-/// The keywords of `settings` that differ from the defaults.
+/// Return the keywords of `settings` that differ from the defaults.
 fn options<'py>(py: Python<'py>, settings: &engine::Settings) -> PyResult<Bound<'py, PyDict>> {
     let (options, plain) = (PyDict::new(py), engine::Settings::default());
     if settings.read_only != plain.read_only {
@@ -117,7 +117,7 @@ const LOCKINGS: [(&str, engine::Locking); 4] = [
     ("non_atomic", engine::Locking::InPlace),
 ];
 
-/// The option with the name `word`.
+/// Return the option with the name `word`.
 fn named<T: Copy>(py: Python<'_>, what: &str, words: &[(&str, T)], word: &str) -> PyResult<T> {
     let found = words.iter().find(|(name, _)| *name == word);
     found.map(|(_, value)| *value).ok_or_else(|| {
@@ -126,7 +126,7 @@ fn named<T: Copy>(py: Python<'_>, what: &str, words: &[(&str, T)], word: &str) -
     })
 }
 
-/// The name of an option.
+/// Return the name of an option.
 fn name_of<T: PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
     words.iter().find(|(_, other)| *other == value).map_or("", |(name, _)| name)
 }

@@ -25,7 +25,7 @@ pub(crate) struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty store of the class that Python derives, in which any text is a key.
+    /// Create an empty store of the Python subclass, in which any text is a key.
     pub(crate) fn of_texts(py: Python<'_>) -> PyResult<Bound<'_, Self>> {
         static CLASS: OnceCell<Py<PyType>> = OnceCell::new();
         let store = Arc::new(engine::MemoryStore::of(engine::KeySyntax::Texts));
@@ -65,7 +65,7 @@ impl MemoryStore {
         Ok(initializer(MemoryStore { store: store.clone(), name }, store))
     }
 
-    /// The name that it is shared by; None if it has none.
+    /// The name under which the process shares the store; None without a name.
     #[getter]
     fn name(&self) -> Option<&str> {
         self.name.as_deref()
@@ -119,7 +119,7 @@ impl MemoryStore {
     }
 }
 
-/// The memory store `name`, of class `class`, of process `process`, if this is that process.
+/// Return the memory store `name` of `class`, or an error if the current process is not `process`.
 #[pyfunction]
 #[pyo3(signature = (class, name, process, /))]
 fn unpickle_memory_store<'py>(

@@ -31,7 +31,7 @@ use crate::runtime::safe_repr::safe_repr;
 /// The size up to which a copy keeps the GIL.
 const SMALL_BYTES: usize = 64 << 10;
 
-/// Adds the classes of this file to `module`.
+/// Add the classes of this file to `module`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     engine::set_interrupt_check(check_signals);
     warning::show_by(warn);
@@ -46,14 +46,14 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     wrappers::register(module)
 }
 
-/// Raises what a signal handler raised (Ctrl-C) in a thread that waits for another writer.
+/// Raise the exception of a signal handler (Ctrl-C) in a thread that waits for another writer.
 fn check_signals() -> tessarr_engine::Result<()> {
     let checked =
         crate::runtime::atexit::attached(|py| py.check_signals().map_err(|raised| foreign(py, raised)));
     checked.unwrap_or(Ok(()))
 }
 
-/// Shows a `TessarrWarning`.
+/// Show a `TessarrWarning`.
 fn warn(message: &str) -> tessarr_engine::Result<()> {
     let shown = crate::runtime::atexit::attached(|py| {
         let warned =
@@ -63,7 +63,7 @@ fn warn(message: &str) -> tessarr_engine::Result<()> {
     shown.unwrap_or(Ok(()))
 }
 
-/// The bytes of any object with a buffer; `bytes` objects are not copied.
+/// Return the bytes of any object with a buffer, without a copy of `bytes` objects.
 pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(bytes.clone().into());
@@ -73,7 +73,7 @@ pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
     Ok(bytes.cast_into::<PyBytes>()?.into())
 }
 
-/// A key or a prefix that UTF-8 can encode.
+/// Return a key or a prefix; raise an error if UTF-8 cannot encode it.
 pub(crate) fn text<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
     let text = object.cast::<PyString>()?;
     text.to_str().map_err(|error| {
@@ -89,24 +89,24 @@ pub(crate) fn text<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
 ///
 /// Notes
 /// -----
-/// Keys are relative and "/"-separated, without empty, "." or ".." segments and without
-/// segments ending in ".__lock"; other keys are an `ArgumentError` before any I/O. All
-/// methods release the GIL, are thread safe, and work in a forked child. A class of Python
-/// may derive from this one: ``super().__new__(cls, store)`` makes a store that is `store`.
+/// Keys are relative and "/"-separated, without empty, "." or ".." segments and without segments
+/// ending in ".__lock". Other keys raise an `ArgumentError` before any I/O. All methods release the
+/// GIL, are thread safe, and work in a forked child. A Python subclass calls ``super().__new__(cls,
+/// store)`` to wrap `store`.
 #[pyclass(subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct Store {
     pub(crate) inner: Arc<dyn engine::Store>,
 }
 
 impl Store {
-    /// The engine's store.
+    /// Return the engine's store.
     pub(crate) fn engine(&self) -> Arc<dyn engine::Store> {
         self.inner.clone()
     }
 
-    /// Read or write one key, which copies `bytes` bytes; release the GIL if that is worth it.
-    /// `work` does not depend on the current value: it would wait for other writers, which may need
-    /// the GIL.
+    /// Read or write one key, which copies `bytes` bytes. Release the GIL if the size justifies it.
+    /// `work` must not depend on the current value, because it would wait for other writers, which
+    /// may need the GIL.
     pub(crate) fn run<T: Send>(&self, py: Python<'_>, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
         if self.inner.is_nonblocking() && bytes <= SMALL_BYTES {
             return work();
@@ -122,8 +122,8 @@ impl Store {
         Store { inner: store.get().engine() }
     }
 
-    /// The value of `key`; `default` if it is absent. More than `limit` bytes are a
-    /// `DataError`, before memory is taken where the store can tell the size.
+    /// Return the value of `key`, or `default` if it is missing. More than `limit` bytes raise a
+    /// `DataError`, before any allocation if the store reports the size.
     #[pyo3(signature = (key, default = None, *, limit = None))]
     pub(crate) fn get<'py>(
         &self,
@@ -151,13 +151,13 @@ impl Store {
         self.run(py, data.len(), || self.inner.put(key, &data)).map_err(|error| to_py(py, error))
     }
 
-    /// Remove `key`; that it is absent is fine.
+    /// Delete `key`, which may be missing.
     pub(crate) fn delete(&self, py: Python<'_>, #[pyo3(from_py_with = text)] key: &str) -> PyResult<()> {
         self.run(py, 0, || self.inner.delete(key)).map_err(|error| to_py(py, error))
     }
 
-    /// Change `key` to `data` (None: remove it) if its value is `expected` (None:
-    /// absent), at once; else change nothing and give False.
+    /// Set `key` to `data` (None: delete it) if its value is `expected` (None: missing),
+    /// atomically. Otherwise change nothing and return False.
     fn replace(
         &self,
         py: Python<'_>,
@@ -171,9 +171,10 @@ impl Store {
             .map_err(|error| to_py(py, error))
     }
 
-    /// Change `key` to what `make` gives for its value (None: absent) while nobody else changes
-    /// it: None removes it, and what was given leaves it. `make` may be called again, and use
-    /// every other key. More than `limit` bytes are a `DataError`.
+    /// Set `key` to the result of `make` for its value (None: missing), without other changes in
+    /// between. The result None deletes the key, and the same object leaves it unchanged. The store
+    /// may call `make` again, and `make` may use every other key. More than `limit` bytes raise a
+    /// `DataError`.
     #[pyo3(signature = (key, make, *, limit = None))]
     fn change(
         &self,
@@ -192,7 +193,7 @@ impl Store {
                 let mut error = Error::internal("no value was made");
                 let made = crate::runtime::atexit::attached(|py| {
                     let made = call_updater(make.bind(py), current.as_deref());
-                    // Nothing asks again, or tells something else, where a program ends.
+                    // An exception that ends the program is raised unchanged and without a retry.
                     let ends = |raised: &PyErr| !raised.is_instance_of::<PyException>(py);
                     error.code = made.as_ref().is_err_and(ends).then_some(EXIT);
                     made
@@ -207,9 +208,9 @@ impl Store {
         }
     }
 
-    /// Change `key` to `data` (None: remove it), where `version` is given only if its value is in
-    /// the state that it is of (empty: absent). Give whether that was done, and the version of
-    /// the new value, None where the store cannot tell.
+    /// Set `key` to `data` (None: delete it). With `version`, do this only if the value still has
+    /// this state (empty: missing). Return whether the write happened, and the version of the new
+    /// value (None: unknown).
     #[pyo3(signature = (key, data, version = None))]
     fn write<'py>(
         &self,
@@ -224,7 +225,7 @@ impl Store {
             Some([]) => engine::Expected::Absent,
             Some(version) => match engine::Version::new(version) {
                 Some(version) => engine::Expected::Version(version),
-                None => return Ok((false, None)), // that of no value
+                None => return Ok((false, None)), // a missing value has no version
             },
         };
         let (done, version) = py
@@ -233,8 +234,8 @@ impl Store {
         Ok((done, version.map(|version| PyBytes::new(py, version.bytes()))))
     }
 
-    /// Change `key` to `data` (None: remove it), where `expected` is given only if its value has
-    /// that generation. Give that of the new value; it is empty where nothing was changed.
+    /// Set `key` to `data` (None: delete it). With `expected`, do this only if the value has this
+    /// generation. Return the generation of the new value, which is empty if nothing changed.
     #[pyo3(signature = (key, data, expected = None))]
     pub(crate) fn write_versioned(
         &self,
@@ -246,10 +247,9 @@ impl Store {
         versioned_write::write(py, self, key, data, expected)
     }
 
-    /// Call `work` while nobody else holds `key`, which need not exist, and give
-    /// what it returns. Threads exclude each other, and processes where the store
-    /// is a folder. `work` may use every other key; to hold `key` again would wait
-    /// for itself.
+    /// Call `work` while holding the lock of `key`, which may be missing, and return its result.
+    /// The lock excludes threads, and processes if the store is a folder. `work` may use every
+    /// other key; a second lock of `key` deadlocks.
     fn hold<'py>(
         &self,
         #[pyo3(from_py_with = text)] key: &str,
@@ -271,7 +271,7 @@ impl Store {
         }
     }
 
-    /// The size of the value in bytes; None if `key` is absent.
+    /// Return the size of the value in bytes; None if `key` is missing.
     pub(crate) fn size(
         &self,
         py: Python<'_>,
@@ -281,7 +281,7 @@ impl Store {
         Ok(opened.map_err(|error| to_py(py, error))?.map(|object| object.size()))
     }
 
-    /// The value of `key`, opened for reading parts of it; None if it is absent.
+    /// Return a reader of parts of the value of `key`; None if it is missing.
     fn open_value(
         &self,
         py: Python<'_>,
@@ -291,8 +291,8 @@ impl Store {
         Ok(opened.map_err(|error| to_py(py, error.at_key(key)))?.map(ValueReader))
     }
 
-    /// The value of `key` with its version, which is None where the store cannot say; None if the
-    /// key is absent. More than `limit` bytes are a `DataError`.
+    /// Return the value of `key` with its version (None: unknown); None if the key is missing. More
+    /// than `limit` bytes raise a `DataError`.
     #[pyo3(signature = (key, *, limit = None))]
     fn get_version<'py>(
         &self,
@@ -308,10 +308,11 @@ impl Store {
         }))
     }
 
-    /// The value of `key`, or those of its bytes that are in `byte_range` (the first, from the end
-    /// if negative, and the one behind the last), and its generation. It is not read where that is
-    /// `known`. Where more than `max_bytes` bytes would have to be read for that, it is opened
-    /// only, and what is given reads it.
+    /// Return the value of `key` and its generation, or only the bytes in `byte_range`.
+    ///
+    /// `byte_range` is the first byte, counted from the end if negative, and the byte after the
+    /// last one. A value whose generation is `known` is not read. If the read needs more than
+    /// `max_bytes` bytes, the result is an open value, whose `read` returns the bytes.
     #[pyo3(signature = (key, known = None, byte_range = None, max_bytes = None))]
     pub(crate) fn read_versioned(
         &self,
@@ -324,7 +325,7 @@ impl Store {
         kvstore::read(py, self, key, known.unwrap_or_default(), byte_range, max_bytes.unwrap_or(u64::MAX))
     }
 
-    /// Every key that begins with `start` and is from `first` on and before `end`, sorted, each
+    /// Return every key that begins with `start` and lies from `first` to before `end`, sorted and
     /// without its first `strip` bytes.
     #[pyo3(signature = (start, first = None, end = None, *, strip = 0))]
     pub(crate) fn list_range<'py>(
@@ -348,13 +349,13 @@ impl Store {
         PyList::new(py, ends.windows(2).map(|ends| PyBytes::new(py, &text[ends[0]..ends[1]])))
     }
 
-    /// Every key under `prefix` ("" or ending in "/"), sorted.
+    /// Return every key under `prefix` ("" or ending in "/"), sorted.
     #[pyo3(signature = (prefix = ""))]
     fn list(&self, py: Python<'_>, #[pyo3(from_py_with = text)] prefix: &str) -> PyResult<Vec<String>> {
         py.detach(|| self.inner.list(prefix)).map_err(|error| to_py(py, error))
     }
 
-    /// The keys and the prefixes one level below `prefix`, each whole and sorted.
+    /// Return the keys and the prefixes one level below `prefix`, each whole and sorted.
     #[pyo3(signature = (prefix = ""))]
     fn list_dir(
         &self,
@@ -365,7 +366,7 @@ impl Store {
         Ok((listing.keys, listing.prefixes))
     }
 
-    /// Remove every key that begins with `start` and is from `first` on and before `end`.
+    /// Delete every key that begins with `start` and lies from `first` to before `end`.
     #[pyo3(signature = (start, first = None, end = None))]
     pub(crate) fn delete_range(
         &self,
@@ -378,55 +379,55 @@ impl Store {
         py.detach(|| self.inner.delete_range(start, range)).map_err(|error| to_py(py, error))
     }
 
-    /// Remove every key under `prefix`.
+    /// Delete every key under `prefix`.
     fn delete_prefix(&self, py: Python<'_>, #[pyo3(from_py_with = text)] prefix: &str) -> PyResult<()> {
         py.detach(|| self.inner.delete_prefix(prefix)).map_err(|error| to_py(py, error))
     }
 
-    /// Whether `delete_prefix` is one step, for readers and if the program is killed.
+    /// Return whether `delete_prefix` is one step, for readers and if the program is killed.
     fn deletes_at_once(&self, prefix: &str) -> bool {
         self.inner.deletes_atomically(prefix)
     }
 
-    /// Whether `replace_prefix` can replace what is under `prefix`.
+    /// Return whether `replace_prefix` can replace the keys under `prefix`.
     fn replaces_at_once(&self, prefix: &str) -> bool {
         self.inner.replaces_atomically(prefix)
     }
 
     /// Move every key under `staged` to `prefix` in one step, for readers and if the program is
-    /// killed. What was under `prefix` is removed, or is under `staged` then. Give whether the
-    /// store can do that.
+    /// killed. The old keys under `prefix` are deleted, or move to `staged`. Return whether the
+    /// store supports this.
     fn replace_prefix(&self, py: Python<'_>, staged: &str, prefix: &str) -> PyResult<bool> {
         py.detach(|| self.inner.replace_prefix(staged, prefix)).map_err(|error| to_py(py, error))
     }
 
-    /// Remove every key under `prefix` because others are stored there at once: a folder may
-    /// stay, and that they are gone is as durable as what is stored next.
+    /// Delete every key under `prefix` before new keys replace them immediately. A folder may
+    /// remain, and the deletion is as durable as the next write.
     fn clear_prefix(&self, py: Python<'_>, #[pyo3(from_py_with = text)] prefix: &str) -> PyResult<()> {
         py.detach(|| self.inner.clear_prefix(prefix)).map_err(|error| to_py(py, error))
     }
 
-    /// Remove the symbolic link that the folder of `prefix` is, and nothing that the link leads
-    /// to; return whether the folder was one.
+    /// Remove the folder of `prefix` if it is a symbolic link, without its target. Return whether
+    /// it was one.
     fn remove_link(&self, py: Python<'_>, #[pyo3(from_py_with = text)] prefix: &str) -> PyResult<bool> {
         py.detach(|| self.inner.remove_link(prefix)).map_err(|error| to_py(py, error))
     }
 
-    /// How many changes should be under way at a time, because each is waited for; 0: they
-    /// are made at once.
+    /// The number of changes to run concurrently, because each waits for a response; 0: changes
+    /// complete at once.
     #[getter]
     fn write_concurrency(&self) -> usize {
         self.inner.write_concurrency()
     }
 
-    /// Whether `hold` keeps out everybody whose changes of one key are kept apart: not
-    /// where that is done by comparing, on servers.
+    /// Whether `hold` excludes every other writer of the key. This is false for servers, which
+    /// compare versions instead.
     #[getter]
     fn is_exclusive(&self) -> bool {
         self.inner.is_exclusive()
     }
 
-    /// Whether the store refuses every change.
+    /// Whether the store rejects every change.
     #[getter]
     fn read_only(&self) -> bool {
         self.inner.read_only()
@@ -440,7 +441,7 @@ fn key_range<'b>(first: Option<&'b [u8]>, end: Option<&'b [u8]>) -> engine::KeyR
     engine::KeyRange { first: first.unwrap_or_default(), end: end.unwrap_or_default() }
 }
 
-/// The change that `make` returns for a value.
+/// Call `make` for a value and return the change.
 fn call_updater(make: &Bound<'_, PyAny>, current: Option<&[u8]>) -> PyResult<engine::Change<'static>> {
     let current = current.map(|bytes| PyBytes::new(make.py(), bytes));
     let made = make.call1((current.as_ref(),))?;
@@ -465,8 +466,8 @@ impl ValueReader {
         self.0.size()
     }
 
-    /// The state of the value, for comparison with an earlier version; it may be too new to be a
-    /// version.
+    /// The state of the value, for comparison with an earlier version. A state may be too new to be
+    /// a version.
     #[getter]
     fn state<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.0.state().map(|state| PyBytes::new(py, state.bytes()))
@@ -478,7 +479,7 @@ impl ValueReader {
         self.0.version().map(|version| PyBytes::new(py, version.bytes()))
     }
 
-    /// Exactly `count` bytes from `offset`.
+    /// Return exactly `count` bytes from `offset`.
     fn read<'py>(&self, py: Python<'py>, offset: u64, count: usize) -> PyResult<Bound<'py, PyBytes>> {
         let end = offset.checked_add(count as u64);
         if end.is_none_or(|end| end > self.0.size()) {

@@ -7,7 +7,7 @@ use tessarr_engine::store as engine;
 
 use super::{initializer, Store};
 
-/// Keeps documents in one store, and everything else in another.
+/// A store that keeps metadata documents in one store, and all other values in another.
 #[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct SplitStore {
     metadata: Py<Store>,
@@ -29,13 +29,13 @@ impl SplitStore {
         initializer(SplitStore { metadata, chunks, single_node }, Arc::new(split))
     }
 
-    /// Where documents are.
+    /// The store of metadata documents.
     #[getter]
     fn metadata(&self, py: Python<'_>) -> Py<Store> {
         self.metadata.clone_ref(py)
     }
 
-    /// Where chunks are.
+    /// The store of chunks.
     #[getter]
     fn chunks(&self, py: Python<'_>) -> Py<Store> {
         self.chunks.clone_ref(py)

@@ -34,7 +34,7 @@ fn wrap(inner: impl engine::Store + 'static) -> Store {
     Store { inner: Arc::new(inner) }
 }
 
-/// The part of `store` below `prefix`, which is "" or ends in "/".
+/// Return the part of `store` below `prefix`, which is "" or ends in "/".
 #[pyfunction]
 fn prefix_store(store: &Bound<'_, Store>, prefix: &str) -> PyResult<Store> {
     let made_here = engine::PrefixStore::new(store.get().engine(), prefix);
@@ -60,8 +60,8 @@ impl CoalescingStore {
         self.0.expect(key, byte_range);
     }
 
-    /// `store` with this wrapper in place of `below`; `store` itself if it does not contain
-    /// `below`.
+    /// Return `store` with this wrapper in place of `below`, or `store` itself if it does not
+    /// contain `below`.
     fn substitute(&self, store: &Bound<'_, Store>, below: &Bound<'_, Store>) -> PyResult<Py<Store>> {
         match engine::with_coalescing(&store.get().engine(), &below.get().engine(), &self.0) {
             Some(inner) => Py::new(store.py(), Store { inner }),
@@ -76,13 +76,13 @@ impl CoalescingStore {
     }
 }
 
-/// A wrapper that rejects every change.
+/// Return a wrapper that rejects every change.
 #[pyfunction]
 fn guard_store(store: &Bound<'_, Store>) -> Store {
     wrap(engine::ReadOnlyStore::new(store.get().engine()))
 }
 
-/// A duration in seconds; infinity becomes the longest duration.
+/// Return a duration in seconds; infinity becomes the longest duration.
 pub(crate) fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
     if seconds == f64::INFINITY {
         return Ok(Duration::MAX);
@@ -91,7 +91,7 @@ pub(crate) fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Dur
         .map_err(|_| argument(py, format!("{name} must be a number of seconds, not {seconds}")))
 }
 
-/// A wrapper that delays every response.
+/// Return a wrapper that delays every response.
 #[pyfunction]
 fn delay_store(
     store: &Bound<'_, Store>,
@@ -113,7 +113,7 @@ fn delay_store(
     Ok(wrap(engine::InstrumentedStore::observed_by(store.get().engine(), latency)))
 }
 
-/// `store`, calling ``watch(call, key, bytes, seconds, error)`` after each call.
+/// Return a wrapper that calls ``watch(call, key, bytes, seconds, error)`` after each call.
 #[pyfunction]
 fn observe_store(store: &Bound<'_, Store>, watch: Py<PyAny>) -> Store {
     let watch = PyWatch { watch: GilValue::new(watch) };
@@ -160,7 +160,7 @@ impl CachedStore {
         Ok(initializer(CachedStore(cached.clone()), cached))
     }
 
-    /// Forget everything.
+    /// Discard all entries.
     fn forget(&self, py: Python<'_>) {
         py.detach(|| self.0.clear());
     }
@@ -183,14 +183,14 @@ impl CachePool {
         CachePool(engine::CachePool::new(max_bytes))
     }
 
-    /// A wrapper that caches the responses of `store`; stores of the same `space` share entries.
-    /// The cache validates an entry with the store unless it was read or validated at most
+    /// Return a wrapper that caches the responses of `store`. Stores of the same `space` share
+    /// entries. The cache validates an entry with the store unless it was read or validated at most
     /// `max_age_s` ago; None accepts entries of any age.
     fn store(&self, store: &Bound<'_, Store>, space: u64, max_age_s: Option<f64>) -> Store {
         let fresh = match max_age_s {
             None => engine::Freshness::Always,
             Some(age) => match Duration::try_from_secs_f64(age) {
-                // A fixed point in time, so that what is asked for from now on may be of any age.
+                // A fixed point in time, so that later entries have no age limit.
                 Ok(age) if !age.is_zero() => std::time::Instant::now()
                     .checked_sub(age)
                     .map_or(engine::Freshness::Always, engine::Freshness::Since),
@@ -200,7 +200,7 @@ impl CachePool {
         wrap(self.0.store(store.get().engine(), space, fresh))
     }
 
-    /// Forget everything.
+    /// Discard all entries.
     fn forget(&self, py: Python<'_>) {
         py.detach(|| self.0.clear());
     }
@@ -212,8 +212,8 @@ impl CachePool {
     }
 }
 
-/// Limits on concurrent requests, requests per second, and chunks that are decoded or encoded
-/// concurrently, for all stores together that share them.
+/// Limits that stores share: concurrent requests, requests per second, and chunks that are decoded
+/// or encoded concurrently.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct Limits(Arc<engine::Limits>);
 
@@ -246,15 +246,16 @@ impl Limits {
         Ok(Limits(Arc::new(engine::Limits::new(concurrency, chunks, reads, writes))))
     }
 
-    /// A wrapper that keeps to the limits.
+    /// Return a wrapper that applies the limits to `store`.
     fn store(&self, store: &Bound<'_, Store>) -> Store {
         wrap(self.0.wrap(store.get().engine()))
     }
 }
 
-/// A wrapper that repeats a request up to `most` times after a transient error. `judge` returns for
-/// an exception the exception to report, whether it is transient, and whether nothing was changed
-/// (None: perhaps).
+/// Return a wrapper that repeats a request up to `most` times after a transient error.
+///
+/// For an exception, `judge` returns the exception to report, whether it is transient, and whether
+/// nothing changed (None: unknown).
 #[pyfunction]
 fn retry_store(
     store: &Bound<'_, Store>,
@@ -291,7 +292,7 @@ fn retry_store(
     Ok(wrap(engine::RetryingStore::new(store.get().engine(), retries, judged)))
 }
 
-/// The value that a Python function computes for a key at commit.
+/// Return the value that a Python function computes for a key at commit.
 fn recompute_value(
     redo: &Py<PyAny>,
     key: &str,
@@ -353,34 +354,34 @@ impl StagedStore {
         visit.call(&self.owner)
     }
 
-    /// The number of the set of changes: stores that share their changes have the same one.
+    /// The number of the change set: stores with the same change set have the same number.
     #[getter]
     fn number(&self) -> usize {
         self.staged.id()
     }
 
-    /// The number of keys and deleted prefixes that a commit changes.
+    /// Return the number of keys and deleted prefixes that a commit changes.
     fn count_changes(&self) -> usize {
         self.staged.changes()
     }
 
-    /// Whether the cache holds the value of a key, a part of it, or its absence.
+    /// Return whether the cache holds the value of a key, a part of it, or its absence.
     fn is_cached(&self, key: &str) -> bool {
         tessarr_engine::store::Store::is_cached(&*self.staged, key)
     }
 
-    /// Whether a change or a deletion of a key is staged.
+    /// Return whether a change or a deletion of a key is staged.
     fn is_staged(&self, key: &str) -> bool {
         self.staged.replaces(key)
     }
 
-    /// Whether at most one change is staged, with a value of at most `max_bytes`.
+    /// Return whether at most one change is staged, with a value of at most `max_bytes`.
     fn is_small(&self, max_bytes: usize) -> bool {
         self.staged.is_small(max_bytes)
     }
 
-    /// Stage a value with the precondition that the key has a version at commit. False, without
-    /// effect, if a change of the key is staged.
+    /// Stage a value with the precondition that the key has a version at commit. Return false,
+    /// without effect, if a change of the key is staged.
     fn stage_if(&self, py: Python<'_>, key: &str, data: &[u8], version: &[u8]) -> PyResult<bool> {
         let Some(seen) = engine::Version::new(version) else { return Ok(false) };
         let (seen, new) = (engine::Expected::Version(seen), NewValue::Value(Arc::new(data.to_vec())));
@@ -388,8 +389,8 @@ impl StagedStore {
     }
 
     /// Add the precondition that a key that is only read has this version at commit, or, without a
-    /// version, this value; `redo` can accept another one. False, without effect, if a change or
-    /// another precondition of the key is staged.
+    /// version, this value. `redo` can accept another value. Return false, without effect, if a
+    /// change or another precondition of the key is staged.
     fn expect_version(
         &self,
         py: Python<'_>,
@@ -404,14 +405,14 @@ impl StagedStore {
         py.detach(|| self.staged.stage_read(key, seen)).map_err(|error| to_py(py, error))
     }
 
-    /// The first key whose precondition does not hold now.
+    /// Return the first key whose precondition does not hold now.
     fn find_conflict(&self, py: Python<'_>) -> PyResult<Option<String>> {
         py.detach(|| self.staged.unmet_precondition()).map_err(|error| to_py(py, error))
     }
 
     /// Write `data` (None: delete the key) with the precondition that the key has a generation at
-    /// commit. If a change of the key is staged, or only its value can decide, the condition is
-    /// checked now: as in `write_versioned`.
+    /// commit. This checks the condition now if a change of the key is staged, or if only the value
+    /// can decide: as in `write_versioned`.
     fn write_if(
         slf: &Bound<'_, Self>,
         key: &str,
@@ -433,11 +434,12 @@ impl StagedStore {
         py.detach(|| self.staged.abort());
     }
 
-    /// Make the changes; with `atomic` all at once or none. Gives None, the key that others
-    /// have changed, or how many keys it is that cannot be changed at once.
+    /// Commit the changes; with `atomic` all or none. Return None, the key of a conflict, or the
+    /// number of keys that the store cannot change atomically.
     ///
-    /// `redo`, called with the key and the value that others have given it, gives the new value,
-    /// or Ellipsis where the change cannot be made of that; without it none can.
+    /// `redo` receives the key and the current value of a conflict. It returns the new value, or
+    /// Ellipsis if the change does not apply to the current value. Without `redo`, every conflict
+    /// fails.
     #[pyo3(signature = (atomic, redo=None))]
     fn commit<'py>(
         &self,
