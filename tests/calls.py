@@ -1,4 +1,4 @@
-"""Recorder of calls: their number is a measure of cost that does not depend on the machine."""
+"""Recorder of function calls, whose number is a cost that does not depend on the machine."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def record_calls(function: Callable[[], object]) -> Calls:
         elif event == "c_call" and target is not sys.setprofile:
             native.append(target.__qualname__)
 
-    gc.disable()  # its finalizers are not part of the function
+    gc.disable()  # finalizers are no calls of the function
     before = sys.getprofile()
     sys.setprofile(watch)
     try:

@@ -14,7 +14,7 @@ _BUCKETS = {"s3", "gcs"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start a server of S3 or GCS, by fixture or by parameter."""
+    """Mark the tests that start an S3 or GCS server, by fixture or by parameter."""
     for item in items:
         names = set(getattr(item, "fixturenames", ()))
         parameters = getattr(item, "callspec", None)
@@ -26,21 +26,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[Proxy]:
-    """A server of the S3 protocol."""
+    """Yield an S3 server."""
     with servers.s3() as proxy:
         yield proxy
 
 
 @pytest.fixture(scope="module")
 def gcs() -> Iterator[Proxy]:
-    """A server of the GCS protocol."""
+    """Yield a GCS server."""
     with servers.gcs() as proxy:
         yield proxy
 
 
 @pytest.fixture(params=["s3", "gcs"])
 def remote_path(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Proxy, str]:
-    """A kind of store, its server, and an empty path that ends with a slash."""
+    """Return a kind of store, its server, and an empty path that ends with a slash."""
     proxy: Proxy = request.getfixturevalue(request.param)
     proxy.delay_s, proxy.refusals = 0.0, []
     return request.param, proxy, f"{tmp_path.name}/"

@@ -22,7 +22,7 @@ __all__ = ["examples", "label", "seeds"]
 def examples(count: int, **others: Any) -> settings:
     """Return Hypothesis settings for `count` examples, scaled by the loaded profile.
 
-    A profile of 100 examples, Hypothesis's default, leaves the count as it is. `others` are
+    A profile of 100 examples, Hypothesis's default, does not change the count. `others` are
     further arguments of `hypothesis.settings`.
     """
     return settings(max_examples=max(count * settings().max_examples // 100, 1), **others)
@@ -36,8 +36,8 @@ def label(value: object) -> str:
 def seeds(values: Iterable[int], *, block: int = 25) -> Callable[[Any], Any]:
     """Parametrise a test's argument ``seed``, with one test item per block of seeds.
 
-    The test function runs once per seed. A failure names the seed in a note; a seed that skips
-    leaves the others of its block. A `tmp_path` is a new folder for each seed.
+    The test function runs once per seed. A failure names the seed in a note; a skip of one seed
+    does not skip the other seeds of its block. A `tmp_path` is a new folder for each seed.
     """
     every = list(values)
     blocks = [every[start : start + block] for start in range(0, len(every), block)]

@@ -1,4 +1,4 @@
-"""The page on the architecture names files and folders that exist."""
+"""The page on the architecture names existing files and folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of requirements: each has a test or a reason, and the page is current."""
+"""Table of requirements: each has a test or a reason, and the page is current."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from conformance.page import PAGE, build_page, exceptions, format_requirement, r
 
 
 def test_conformance_page_is_current() -> None:
-    """``just conformance`` would change nothing."""
+    """``just conformance`` changes nothing."""
     assert PAGE.read_text(encoding="utf-8") == build_page()
 
 
 def test_conformance_markers_name_requirements() -> None:
-    """No marker and no exception names a requirement that is none."""
+    """Every marker and every exception names a requirement of the table."""
     known = [item.id for item in requirements()]
     assert len(known) == len(set(known)) == 260
     assert set(format_requirement()) <= set(known)
@@ -19,6 +19,6 @@ def test_conformance_markers_name_requirements() -> None:
 
 
 def test_every_requirement_has_a_test_or_a_reason() -> None:
-    """Nothing is open."""
+    """No requirement is open."""
     open_ = {item.id for item in requirements()} - set(format_requirement()) - set(exceptions())
     assert not open_

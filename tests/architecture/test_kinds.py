@@ -32,7 +32,7 @@ ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
 
 
 def opened(change: dict[str, Any], *without: str, chunk: bytes | None = None) -> tessarr.Array:
-    """Open an array of the document above with other members."""
+    """Open an array whose metadata document differs in some members."""
     document = {name: value for name, value in (DOCUMENT | change).items() if name not in without}
     items = {"zarr.json": json.dumps(document).encode()}
     if chunk is not None:
@@ -45,7 +45,7 @@ def array() -> tessarr.Array:
 
 
 def obstructed() -> tessarr.Array:
-    """An array with a file where the folder of its chunks should be."""
+    """Return an array with a file at the path of its chunk folder."""
     folder = Path(tempfile.mkdtemp())
     made = tessarr.create_array(folder, shape=(6,), dtype="i2", chunks=(3,))
     (folder / "c").touch()
@@ -53,14 +53,14 @@ def obstructed() -> tessarr.Array:
 
 
 def plugged() -> Any:
-    """A codec of a package that cannot be imported."""
+    """Look up a codec whose package cannot be imported."""
     registry = Registry[Any]("codec", "tessarr.nothing")
     registry._entry_points = {"wonder": EntryPoint("wonder", "no_such_module:Wonder", "tessarr")}
     return registry.find("wonder")
 
 
 def replaced() -> Any:
-    """Open a value of which a cache knows only that it is there; replace it."""
+    """Open a value that a cache knows only by its existence; replace it."""
     cache = stores.LRUStoreCache(stores.LocalStore(tempfile.mkdtemp()), max_size=1000)
     cache.put("k", bytes(2000))
     cache.open_value("k")
@@ -70,7 +70,7 @@ def replaced() -> Any:
 
 
 def outrun() -> None:
-    """Commit what was decided on a value that others have changed since."""
+    """Commit a transaction whose read precondition no longer holds."""
     from tessarr.tensorstore import KvStore, Transaction
 
     store = KvStore.open("memory://").result()
@@ -81,7 +81,7 @@ def outrun() -> None:
 
 
 def unanswered() -> None:
-    """Make a change whose answer is lost."""
+    """Make a change whose response is lost."""
 
     class Lossy(dict[str, bytes]):
         def put(self, key: str, data: bytes) -> None:
@@ -160,11 +160,11 @@ def test_kind_is_raised(kind: str) -> None:
     assert kind in kinds, repr(error)
 
 
-GENERAL = {"not_found", "exists", "unsupported"}  # always told as something finer
+GENERAL = {"not_found", "exists", "unsupported"}  # a more specific kind always applies
 
 
 def test_every_kind_is_tested() -> None:
-    """The table of kinds has nothing that does not happen; nothing may raise "internal"."""
+    """The table covers every kind except "internal", which no action may raise."""
     assert set(errors.KINDS) - set(CASES) == GENERAL | {"internal"}
     classes = [c for c in vars(errors).values() if isinstance(c, type)]
     defaults = {c.default_kind for c in classes if issubclass(c, errors.TessarrError)}

@@ -14,12 +14,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 REGISTRIES = {
-    "__init__.py",  # public names that are loaded on first use
+    "__init__.py",  # lazily loaded public names
     "codec/base.py",
     "dtype/base.py",
     "tensorstore/spec/driver_spec.py",
 }
-OPTIONAL_PACKAGES = {"codec/packages.py"}  # imports packages of others, by name
+OPTIONAL_PACKAGES = {"codec/packages.py"}  # imports user packages by name
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -38,7 +38,7 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A copy of the sources, without the extension, that a test may spoil."""
+    """Return a copy of the Python sources, which a test may modify."""
     ignore = shutil.ignore_patterns("*.so", "__pycache__")
     shutil.copytree(ROOT / "python", tmp_path / "python", ignore=ignore)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
@@ -46,7 +46,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 def test_import_contracts_hold(copy: Path) -> None:
-    """All contracts are kept."""
+    """The package breaks no import contract."""
     done = lint(copy)
     assert done.returncode == 0, done.stdout
     assert "3 kept, 0 broken" in done.stdout
@@ -76,7 +76,7 @@ def test_layer_violation_is_reported(copy: Path, module: str, line: str) -> None
 
 
 def hidden_imports(source: str) -> list[int]:
-    """Return the lines that import a module of Tessarr, or a computed name, by `import_module`."""
+    """Return the lines that import a Tessarr module or a computed name by `import_module`."""
     lines = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and node.args:
@@ -112,5 +112,5 @@ def test_import_module_of_own_modules_is_limited_to_registries() -> None:
     ],
 )
 def test_hidden_imports_finds_own_modules(source: str, lines: list[int]) -> None:
-    """Constant and computed names of own modules count, other packages do not."""
+    """Constant and computed names of Tessarr modules count; other packages do not."""
     assert hidden_imports(source) == lines

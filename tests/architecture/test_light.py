@@ -13,8 +13,7 @@ import tessarr
 from calls import record_calls
 from tessarr.index_space import IndexDomain, IndexTransform
 
-# Every module of ours that is not needed to open and read an
-# array is imported where it is used.
+# Modules that opening and reading an array do not need are imported on first use.
 PACKAGE = str(Path(tessarr.__file__).parent)
 MODULES = 70
 
@@ -34,7 +33,7 @@ def test_import_loads_few_modules_beyond_numpy() -> None:
 
 
 def ours(action: Callable[[], object]) -> list[tuple[str, str]]:
-    """Return the Python functions of ours that `action` calls, with their modules."""
+    """Return the Tessarr functions that `action` calls, with their modules."""
     found = record_calls(action).python
     return [(call.module, call.name) for call in found if call.file.startswith(PACKAGE)]
 
@@ -43,7 +42,7 @@ def test_reading_a_chunk_takes_few_calls_in_few_modules(tmp_path: Path) -> None:
     a = tessarr.create_array(tmp_path, shape=(100, 100), dtype="i4", chunks=(10, 10))
     a[:] = np.arange(10000).reshape(100, 100)
     plain = ours(lambda: a[10:20, :10])
-    assert plain == []  # from the bracket to the bytes there is no Python at all
+    assert plain == []  # from the key to the bytes, no Python function runs
     actions: list[Callable[[], object]] = [
         lambda: a[10:20, None, :10],
         lambda: a[[12, 13]],
@@ -71,7 +70,7 @@ def test_opening_again_parses_nothing(tmp_path: Path) -> None:
 
 
 def test_indexing_a_view_takes_few_calls() -> None:
-    """Views are composed in microseconds: in few calls, however many positions there are."""
+    """The composition of a view takes few calls, for any number of positions."""
     view = IndexTransform(IndexDomain(shape=[100000, 100, 50]))
     indices = np.arange(10000)
     taken = view[indices]

@@ -141,7 +141,7 @@ def test_modules_are_short() -> None:
 
 
 def test_first_line_of_module_docstrings_is_short() -> None:
-    """The line ends with a period or a colon, so that it stands alone in an index."""
+    """The line ends with a period or a colon, so that an index can show it alone."""
     long = {}
     for path in files(".py"):
         docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))

@@ -46,7 +46,7 @@ def test_exports_are_bound_once(name: str) -> None:
 
 
 def test_public_names_have_docstrings() -> None:
-    """Everything public has a docstring."""
+    """Every public object has a docstring."""
     for name in tessarr.__all__:
         assert getattr(tessarr, name).__doc__, name
 
@@ -63,7 +63,7 @@ def test_every_kind_of_error_is_used(kind: str) -> None:
 
 
 def test_tracked_files_name_no_machine_or_registry() -> None:
-    """No path of a machine, no registry host and no private address is tracked."""
+    """No tracked file contains a machine's path, a registry host or a private address."""
     secret = re.compile(r"(?<![\w.])/(?:root|home/\w+|work|Users)/|pypi\.org|crates\.io/|/tmp/\w+/")
     for file in tracked():
         if file.suffix in {".lock", ".dat", ".npy"} or file == Path(__file__) or not file.is_file():
@@ -135,7 +135,7 @@ def test_decision_on_dependencies_lists_every_package_and_crate() -> None:
 
 
 def test_links_in_documents_name_existing_files() -> None:
-    """Relative links name files that exist."""
+    """Relative links name existing files."""
     others = [ROOT / name for name in ("README.md", "CHANGELOG.md", "bench/NOTES.md")]
     for document in [*others, *ROOT.glob("docs/**/*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
@@ -143,7 +143,7 @@ def test_links_in_documents_name_existing_files() -> None:
 
 
 def test_every_promise_names_tests_that_exist() -> None:
-    """What is promised in docs/safety.md is held by the tests that it names."""
+    """Each promise in docs/safety.md names tests that check it."""
     text = (ROOT / "docs/safety.md").read_text(encoding="utf-8")
     promises = text[: text.index("## Limitations")].split("\n- ")[1:]
     assert len(promises) > 15
@@ -156,6 +156,6 @@ def test_every_promise_names_tests_that_exist() -> None:
 
 
 def test_every_extension_of_a_decoder_has_a_fuzz_target() -> None:
-    """Each decoder that reads foreign bytes can be fuzzed."""
+    """Each decoder of foreign bytes has a fuzz target."""
     targets = {file.stem for file in ROOT.glob("rust/fuzz/fuzz_targets/*.rs")}
     assert {"blosc", "zstd", "gzip", "zlib", "lz4", "crc32c"} <= targets

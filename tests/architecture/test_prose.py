@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LONGEST = 100
-# Words that hide the subject of a sentence. Each has a clear replacement, so none is allowed.
+# Words that hide the subject of a sentence. Each has a clear replacement, so the test bans all.
 BANNED = [
     *("whoever", "nobody", "somebody", "anew", "is told", "are told"),
     *("of its own", "as it is", "what is asked"),

@@ -1,4 +1,4 @@
-"""Classes have, and are pickled by, the names under which users import them."""
+"""Import names of classes: reprs and pickles use them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PUBLIC = ("tessarr", "tessarr.stores", "tessarr.codecs", "tessarr.errors", "tess
 
 
 def named(module: str) -> list[tuple[str, Any]]:
-    """Give the public classes and functions of a module, and the classes inside of these."""
+    """Return the public classes and functions of a module, and their inner classes."""
     package = importlib.import_module(module)
     found: list[tuple[str, Any]] = []
     for name in package.__all__:
@@ -53,14 +53,14 @@ def test_tensorstore_names_equal_their_import_names() -> None:
 
 @pytest.mark.parametrize("module", PUBLIC)
 def test_classes_have_public_names(module: str) -> None:
-    """A class that several modules have, such as a store, goes by one of its names."""
+    """A class with several public names, such as a store, uses one of them."""
     classes = [thing for _, thing in named(module) if inspect.isclass(thing)]
     assert classes
     assert {f"{one.__module__}.{one.__qualname__}" for one in classes} <= NAMES
 
 
 def test_doctest_collects_examples_of_renamed_classes() -> None:
-    """Doctest looks for the examples of a class in the module that it says it is of."""
+    """Doctest collects the examples of a class from the module in its `__module__`."""
     finder, found = doctest.DocTestFinder(), set()
     packages = pkgutil.walk_packages(tessarr.__path__, "tessarr.")
     for name in ["tessarr", *(one.name for one in packages if not one.name.endswith("__main__"))]:
@@ -76,7 +76,7 @@ def test_doctest_collects_examples_of_renamed_classes() -> None:
 
 
 def members(of: type) -> dict[str, Any]:
-    """Give the public members of a class: those of its bases, too, but not of classes of Python."""
+    """Return the public members of a class and of its Tessarr bases."""
     found: dict[str, Any] = {}
     for base in reversed(of.__mro__):
         if base.__module__.startswith("tessarr"):
@@ -89,7 +89,7 @@ def members(of: type) -> dict[str, Any]:
     [(name, one) for name, one in named("tessarr.tensorstore") if inspect.isclass(one)],
 )
 def test_members_have_examples(name: str, of: type) -> None:
-    """`help` shows how each is used; attributes that are parameters are told of by the class."""
+    """Each method has an example for `help`; the class documents attributes that are parameters."""
     attributes = (MemberDescriptorType, type)
     told = {name: one for name, one in members(of).items() if not isinstance(one, attributes)}
     plain = {name: getattr(one, "__func__", one) for name, one in told.items()}
@@ -98,7 +98,7 @@ def test_members_have_examples(name: str, of: type) -> None:
     assert [name for name, one in plain.items() if ">>>" not in (one.__doc__ or "")] == []
 
 
-# What is in the interface, and not in TensorStore's.
+# Members that TensorStore lacks
 MORE = {
     "IndexDomain": {"oindex", "vindex"},
     "IndexTransform": {"rank"},
@@ -106,7 +106,7 @@ MORE = {
         *("T", "label", "mark_bounds_implicit", "oindex", "translate_backward_by", "translate_by"),
         *("translate_to", "transpose", "vindex"),
     },
-    "dtype": {"dtype"},  # NumPy asks for it
+    "dtype": {"dtype"},  # NumPy calls it
 }
 
 
@@ -128,7 +128,7 @@ def test_dir_of_tensorstore_lists_public_names_only() -> None:
 
 
 def test_class_names_do_not_depend_on_imports() -> None:
-    """What an array has is of classes that users know from modules that are not loaded yet."""
+    """Objects of modules that are not loaded yet have classes with public names."""
     code = (
         "import sys, tessarr; a = tessarr.ones((3,), chunks=2); "
         "print(type(a.lazy[1:].transform), type(a.store), type(a.compressors[0])); "
@@ -145,7 +145,7 @@ def test_class_names_do_not_depend_on_imports() -> None:
 
 
 class Reader(pickle.Unpickler):
-    """Reads a pickle and takes down the names that it holds."""
+    """Unpickler that records the names in a pickle."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(io.BytesIO(data))
@@ -157,7 +157,7 @@ class Reader(pickle.Unpickler):
 
 
 def internal(reader: Reader) -> set[str]:
-    """Give the names of ours that a pickle holds but for those of public classes."""
+    """Return the Tessarr names in a pickle, except for public classes."""
     return {name for name in reader.names if name.startswith("tessarr")} - NAMES
 
 
@@ -361,7 +361,7 @@ CODECS = {
 def test_pickles_of_codecs_hold_public_names(codec: Any) -> None:
     try:
         thing = codec()
-    except TypeError:  # it needs arguments
+    except TypeError:  # its constructor needs arguments
         return
     reader = Reader(pickle.dumps(thing))
     assert reader.load() == thing

@@ -117,7 +117,7 @@ def _run_console(block: Block) -> tuple[int, list[str]]:
 
 
 def _run_command(command: str) -> str:
-    """Run a command, where ``tessarr`` and ``python`` are those under test."""
+    """Run a command, with ``tessarr`` and ``python`` from the environment under test."""
     if command.startswith("tessarr ") and not set("|&;<>$`*") & set(command):
         return _run_in_process(shlex.split(command)[1:])
     script = (
@@ -146,7 +146,7 @@ def _run_in_process(arguments: list[str]) -> str:
     with redirect_stdout(output), redirect_stderr(output), patch.dict(os.environ, WIDTH):
         try:
             code: object = main(arguments)
-        except SystemExit as done:  # of argparse
+        except SystemExit as done:  # argparse exits
             code = done.code
     assert isinstance(output.buffer, io.BytesIO)
     text = output.buffer.getvalue().decode()

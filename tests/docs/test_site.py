@@ -75,7 +75,7 @@ def test_guide_lists_every_option() -> None:
 
 
 def test_pictures_are_current() -> None:
-    """``just pictures`` would change nothing."""
+    """``just pictures`` changes nothing."""
     script = runpy.run_path(str(ROOT / "docs/making/pictures.py"))
     for name, draw in script["PICTURES"].items():
         file = ROOT / "docs/pictures" / f"{name}.svg"

@@ -9,7 +9,7 @@ STORES: Final = {"dict": "MemoryStore", "DictStore": "MemoryStore", "DirectorySt
 
 
 class Difference(NamedTuple):
-    """What is printed instead, or None for anything, and why."""
+    """Output that replaces the document's, or None to accept any output, with the reason."""
 
     instead: str | None
     reason: str

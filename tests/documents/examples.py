@@ -1,7 +1,7 @@
 """Runner of the examples of a document: the statements after ``>>>`` and their output.
 
-The documents are those of zarr 2.1.2 and of format 2, whose users are to find what they know.
-What differs knowingly is in `differences`, with its reason.
+The documents are those of zarr 2.1.2 and of format 2, whose users expect the same output. The
+module `differences` lists intended differences with their reasons.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FORMAT_2: Final = "002_*.txt"
 
 @dataclass(frozen=True)
 class Session:
-    """Examples that go on from one another, beginning with an import."""
+    """Examples that share a namespace; the first one is an import."""
 
     document: str
     line: int
@@ -44,12 +44,12 @@ class Session:
 
     @property
     def name(self) -> str:
-        """How the test is called."""
+        """Return the name of the test."""
         return f"{self.document[:3]}-line-{self.line}"
 
 
 def sessions() -> list[Session]:
-    """Give the sessions of both documents; none where they are absent."""
+    """Return the sessions of both documents, or none if the documents are absent."""
     found = [path for pattern in (PACKAGE, FORMAT_2) for path in sorted(ROOT.glob(pattern))]
     return [session for path in found for session in _sessions(path)]
 
@@ -57,7 +57,7 @@ def sessions() -> list[Session]:
 def _sessions(path: Path) -> Iterator[Session]:
     text = path.read_text("utf-8")
     if ">>> for name" in text and "\n... print" in text:
-        # The indentation of this document was lost.
+        # This document has lost its indentation.
         text = re.sub(r"^\.\.\. (?=print)", "...     ", text, flags=re.MULTILINE)
     collected: list[doctest.Example] = []
     for block in _blocks(text):
@@ -71,7 +71,7 @@ def _sessions(path: Path) -> Iterator[Session]:
 
 
 def _blocks(text: str) -> Iterator[list[doctest.Example]]:
-    """Give the runs of examples that no prose parts."""
+    """Yield runs of examples without prose between them."""
     run: list[doctest.Example] = []
     previous = -1
     for example in doctest.DocTestParser().get_examples(_closed(text)):
@@ -85,7 +85,7 @@ def _blocks(text: str) -> Iterator[list[doctest.Example]]:
 
 
 def _closed(text: str) -> str:
-    """Part the heading that follows an output without an empty line from it."""
+    """Replace a heading that directly follows an output by an empty line."""
     lines = text.split("\n")
     for number, line in enumerate(lines):
         if _ENDS_OUTPUT.match(line):
@@ -100,11 +100,11 @@ _ENDS_OUTPUT: Final = re.compile(
 
 
 def run(session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Run a session in a folder and tell what differs, but for the known differences."""
+    """Run a session in a folder and return its differences, except for the known ones."""
     monkeypatch.chdir(folder)
     (folder / "data").mkdir()
     faults = []
-    names: dict[str, Any] = {"__name__": "__main__", "np": np}  # which one session forgets
+    names: dict[str, Any] = {"__name__": "__main__", "np": np}  # one session lacks this import
     stubs = {name.replace("tessarr", "zarr"): module for name, module in _modules().items()}
     for name, module in stubs.items():
         monkeypatch.setitem(sys.modules, name, module)
@@ -127,7 +127,7 @@ def _modules() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _numpy_of_then() -> Iterator[None]:
-    """Print arrays and scalars as NumPy did when the documents were written."""
+    """Print arrays and scalars like NumPy at the time of the documents."""
     saved = np.get_printoptions()
     np.set_printoptions(legacy="1.13")
     try:
@@ -170,7 +170,7 @@ def _fault(
 
 def _shown(value: object) -> str:
     if isinstance(value, (tessarr.Array, tessarr.Group)):
-        return str(value.info)  # the line without I/O is what repr gives
+        return str(value.info)  # the info without I/O is in the repr
     return repr(value)
 
 
@@ -185,7 +185,7 @@ _STORED: Final = re.compile(r"nbytes_stored: ([\d.]+[KMG]?); ratio: [\d.]+; init
 
 
 def _equals_but_for_size(found: str, want: str) -> bool:
-    """Compare but for how small a newer compressor made the chunks: at most 1.3 times theirs."""
+    """Compare outputs, but accept stored sizes up to 1.3 times the documented ones."""
     ours, theirs = _STORED.search(found), _STORED.search(want)
     if ours is None or theirs is None or _size(ours[1]) > 1.3 * _size(theirs[1]):
         return False

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 def test_session_prints_output_of_document(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Run the examples one after another and compare what they print."""
+    """Run the examples in order and compare their output."""
     reason = LEFT_OUT.get((session.document[:3], session.line))
     if reason:
         pytest.skip(reason)
@@ -31,6 +31,6 @@ def test_session_prints_output_of_document(
 
 
 def test_sessions_have_all_examples() -> None:
-    """Nothing is lost in parsing: 470 statements and continuations begin with a prompt."""
+    """The parser finds all 470 statements and continuations that begin with a prompt."""
     count = sum(len(session.examples) for session in SESSIONS)
     assert count > 450

@@ -1,4 +1,4 @@
-"""What tests in this folder share: a NumPy array with all kinds of indexing, and what to draw."""
+"""NumPy model of an array with all kinds of indexing, and strategies for keys and values."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ STRATEGIES: dict[str, Any] = {
 
 
 class Model:
-    """A NumPy array that understands all kinds of indexing.
+    """NumPy array that supports all kinds of indexing.
 
-    A kind that NumPy lacks is carried out on the numbers of the elements, which are then looked
-    up or assigned to, in C order.
+    The model applies a kind that NumPy lacks to the numbers of the elements, and then reads or
+    assigns these elements in C order.
     """
 
     def __init__(self, array: np.ndarray, chunks: Chunks) -> None:
@@ -43,7 +43,7 @@ class Model:
         self._numbers = np.arange(array.size).reshape(array.shape)
 
     def read(self, kind: str, key: Any) -> Any:
-        """Return what an array should give."""
+        """Return the expected result of a read."""
         if kind in NUMPY_KINDS:
             return self.array[key]
         result = np.asarray(self.array.reshape(-1)[self._index(kind, key)], self.array.dtype)
@@ -51,7 +51,7 @@ class Model:
         return result[()] if scalar else result
 
     def write(self, kind: str, key: Any, value: Any) -> None:
-        """Assign; of repeated indices the last one in C order wins."""
+        """Assign `value`; of repeated indices the last one in C order wins."""
         if kind in NUMPY_KINDS:
             self.array[key] = value
         else:
@@ -87,7 +87,7 @@ def _axis_by_axis(array: np.ndarray, items: list[Any]) -> np.ndarray:
 
 
 def _span(item: Any, lengths: tuple[int, ...]) -> slice:
-    """Turn an item that counts in chunks into a slice of elements."""
+    """Convert an item that counts chunks to a slice of elements."""
     blocks = len(lengths)
     if isinstance(item, slice):
         start, stop, _ = item.indices(blocks)

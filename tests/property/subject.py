@@ -1,4 +1,4 @@
-"""An array under test, and what it is compared with."""
+"""Array under test, with its reference and its model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STEPS = st.sampled_from((1, 2, -1, -2))
 
 
 class Subject:
-    """One array, and three ways to it: Tessarr, the slow reference, a model in NumPy."""
+    """Array with three implementations: Tessarr, the slow reference, and a NumPy model."""
 
     def __init__(self, case: ArrayCase, store: Any = None, scramble: int | None = None) -> None:
         self.case = case
@@ -32,7 +32,7 @@ class Subject:
         self.model = Model(np.broadcast_to(one, case.shape).copy(), self.array.read_chunk_sizes)
 
     def view(self, kind: str) -> Any:
-        """Return what takes the keys of a kind between its brackets."""
+        """Return the object to index with keys of this kind."""
         views = {"outer": "oindex", "points": "vindex", "blocks": "blocks"}
         return getattr(self.array, views[kind]) if kind in views else self.array
 
@@ -61,7 +61,7 @@ class Subject:
             self.read_into(data, key, expected)
 
     def read_into(self, data: st.DataObject, key: Any, expected: Any) -> None:
-        """Read the selection into an array of the caller, whose strides may be any."""
+        """Read the selection into a caller's array with any strides."""
         wide = np.zeros([2 * n for n in expected.shape], self.case.dtype, data.draw(ORDERS))
         out = wide[..., *(slice(None, None, data.draw(STEPS)) for _ in expected.shape)]
         out = out[..., *(slice(n) for n in expected.shape)]
@@ -69,12 +69,12 @@ class Subject:
         assert_same(out, np.asarray(expected, self.case.dtype))
 
     def compare(self) -> None:
-        """Compare everything, and what is stored."""
+        """Compare all elements, and the stored chunks."""
         assert_same(self.array[...], self.model.array)
         assert_same(self.reference.read(), self.model.array)
 
     def assert_no_fill_stored(self) -> None:
-        """Chunks that hold nothing but the fill value have no key."""
+        """Check that chunks with only fill values have no key."""
         stored = set(self.store.list(""))
         for key, chunk in self.reference.chunks():
             if chunk.tobytes() == self.fill * chunk.size:

@@ -1,4 +1,4 @@
-"""The chunks that a selection touches, against counting them element by element."""
+"""Chunks that a selection touches, compared with a count for each element."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def cases(draw: st.DrawFn) -> tuple[tuple[int, ...], Any, Any, Any]:
     for size in shape:
         parts = draw(st.lists(st.integers(1, 5), min_size=1, max_size=12))
         even = draw(st.booleans())
-        covering = [*parts, size]  # long enough, whatever was drawn
+        covering = [*parts, size]  # long enough for every drawn selection
         lengths.append(parts[0] if even else covering)
     kind = draw(st.sampled_from([select, select_outer, select_points]))
     key: list[Any] = []

@@ -1,4 +1,4 @@
-"""Arrays of every grid grow, shrink and are appended to as an array in memory would be."""
+"""Random resizes and appends of arrays with every chunk grid, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CASES = {
 
 
 class Changing:
-    """An array, and what it should hold: fill wherever nothing was written since it was cut off."""
+    """Array with its expected elements: fill unless written since the last resize removed them."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.array = tessarr.open_array(store, mode="r+")
@@ -68,7 +68,7 @@ class Changing:
 
 @pytest.mark.parametrize("kind", CASES)
 def test_array_random_resizes_match_the_reference(kind: str) -> None:
-    """Whatever is done, memory, store and the slow reference agree after each step."""
+    """After each step, the array, its stored chunks and the slow reference agree."""
 
     @given(st.data())
     def run(data: st.DataObject) -> None:

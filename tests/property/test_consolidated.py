@@ -1,4 +1,4 @@
-"""Random edits of a consolidated hierarchy, by random handles: its copies stay in step."""
+"""Random edits of a consolidated hierarchy through random handles: copies stay current."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_consolidated_copies_match_random_changes(
     by_copies = tessarr.consolidate_metadata(store)
     for action, name, number, use in steps:
         handle = by_copies if use else tessarr.open_group(store)
-        if not use:  # what others change does not show in an open group: that is the deal
+        if not use:  # an open group does not show changes of other handles, by design
             by_copies = tessarr.open_consolidated(store)
         with contextlib.suppress(TessarrError):
             act(store, handle, action, name, number)

@@ -1,4 +1,4 @@
-"""Fields of records are read and written as NumPy does, and the others keep every bit."""
+"""Reads and writes of record fields match NumPy, and other fields keep every bit."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def write(subject: Subject, data: st.DataObject) -> None:
 
 
 def read(subject: Subject, data: st.DataObject) -> None:
-    """Read random fields of a random selection, and compare them."""
+    """Read random fields of a random selection and compare them."""
     kind, key = subject.drawn(data)
     names = drawn_names(data, subject.case.dtype)
     expected = np.asarray(subject.model.read(kind, key))
     result = subject.view(kind)[named(names, key)]
     if isinstance(names, str):
         assert np.shape(result) == expected[names].shape
-        # Of one record NumPy gives the field in native byte order.
+        # For a single record, NumPy returns the field in native byte order.
         assert np.asarray(result, expected[names].dtype).tobytes() == expected[names].tobytes()
         return
     assert result.dtype.names == tuple(names)
@@ -69,7 +69,7 @@ def read(subject: Subject, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("kind", CASES)
 def test_fields(kind: str) -> None:
-    """After random writes of records and of fields, everything equals NumPy and the reference."""
+    """After random writes of records and fields, all elements equal NumPy and the reference."""
 
     @given(st.data())
     def run(data: st.DataObject) -> None:

@@ -1,4 +1,4 @@
-"""Random changes of a hierarchy, beside a dictionary that says what has to be there."""
+"""Random changes of a hierarchy, compared with a dictionary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DOCUMENTS = {".zarray", ".zgroup", ".zattrs", "zarr.json"}
 
 
 class Hierarchy(RuleBasedStateMachine):
-    """A group and its model: the values of each array by path, None for a group."""
+    """Group with its model: the elements of each array by path, None for a group."""
 
     make_store: Any
     zarr_format: Any
@@ -46,7 +46,7 @@ class Hierarchy(RuleBasedStateMachine):
         return [other for other in self.model if f"{other}/".startswith(f"{path}/")]
 
     def refused(self, path: str) -> type[Exception] | None:
-        """What prevents a new node at a path."""
+        """Return the error that creating a node at `path` raises, or None."""
         above = [at for at in ancestors(path) if at]
         if path in self.model or any(self.model.get(at) is not GROUP for at in above):
             return ExistsError
@@ -68,12 +68,12 @@ class Hierarchy(RuleBasedStateMachine):
         return any(self.model.get(above) is not GROUP for above in ancestors(path) if above)
 
     def at(self, path: str) -> tessarr.Group:
-        """A group that knows the others by their path from the root."""
+        """Return the group at `path`, or the root; both accept absolute paths."""
         result = self.root.get(path)
         return result if isinstance(result, tessarr.Group) else self.root
 
     def is_in(self, handle: tessarr.Group, path: str) -> bool:
-        """Whether to replace the node at a path would be to replace the group or one above."""
+        """Return whether a replacement at `path` replaces the group or one of its parents."""
         return f"{handle.path}/".startswith(f"{path}/")
 
     # Changes
@@ -111,7 +111,7 @@ class Hierarchy(RuleBasedStateMachine):
 
     @rule(via=PATHS, path=PATHS, source=PATHS)
     def assign_another(self, via: str, path: str, source: str) -> None:
-        """Of an array that may be at the path itself, or below it."""
+        """Assign an array of the hierarchy, which may be at the target path or below it."""
         values = self.model.get(source)
         handle = self.at(via)
         if values is None or self.array_above(path) or self.is_in(handle, path):
@@ -164,7 +164,7 @@ class Hierarchy(RuleBasedStateMachine):
             self.at(via)[f"/{path}"].attrs["n"] = number
             self.attributes[path]["n"] = number
 
-    # What has to be
+    # Invariants
 
     @invariant()
     def nodes_are_as_the_model_says(self) -> None:
@@ -183,7 +183,7 @@ class Hierarchy(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_left_over(self) -> None:
-        """Every key belongs to a node that is there."""
+        """Check that every key belongs to a node."""
         for key in self.root._store.list(""):
             path, _, name = key.rpartition("/")
             if name in DOCUMENTS:

@@ -1,4 +1,4 @@
-"""Lazy views select what NumPy selects, however long the chain, and write back to it."""
+"""Lazy views select the same elements as NumPy in chains of any length, and write them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tessarr.errors import ArgumentError, AxisError, SelectionError
 
 
 def keys(draw: random.Random, shape: tuple[int, ...]) -> Any:
-    """Draw a key for an array of this shape, of every form that NumPy knows."""
+    """Draw a key of any NumPy form for an array of this shape."""
     meet = draw.choice([(2,), (3,), (2, 2), (1,)])
     items: list[Any] = []
     for size in shape[: draw.randint(0, len(shape))]:
@@ -41,7 +41,7 @@ def keys(draw: random.Random, shape: tuple[int, ...]) -> Any:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_chain_equals_numpy(seed: int) -> None:
-    """A chain of up to four keys and transpositions reads and writes what NumPy's would."""
+    """A chain of up to four keys and transpositions reads and writes the same elements as NumPy."""
     draw = random.Random(seed)
     done = 0
     for _ in range(250):
@@ -60,7 +60,7 @@ def test_chain_equals_numpy(seed: int) -> None:
                 with pytest.raises(SelectionError):
                     view[key]
                 continue
-            if places.size == 0:  # where NumPy does not look at masks
+            if places.size == 0:  # where NumPy does not check masks
                 continue
             view, places = view[key], np.asarray(chosen)
         assert view.shape == places.shape
@@ -78,7 +78,7 @@ def test_chain_equals_numpy(seed: int) -> None:
 
 
 def joint(draw: random.Random, shape: tuple[int, ...], *, outer: bool) -> tuple[Any, ...]:
-    """Draw index arrays for some first axes, and slices for others."""
+    """Draw index arrays for the first axes, and slices for the others."""
     length = draw.randint(1, 4)
     result: list[Any] = []
     for size in shape[: draw.randint(1, len(shape))]:
@@ -91,7 +91,7 @@ def joint(draw: random.Random, shape: tuple[int, ...], *, outer: bool) -> tuple[
 
 
 def chosen(data: np.ndarray, key: tuple[Any, ...], *, outer: bool) -> np.ndarray:
-    """Return what `oindex` or `vindex` means, by NumPy's own indexing."""
+    """Return the result of `oindex` or `vindex`, computed by NumPy indexing."""
     if outer:
         for axis, part in enumerate(key):
             data = data[(slice(None),) * axis + (part,)]
@@ -104,7 +104,7 @@ def chosen(data: np.ndarray, key: tuple[Any, ...], *, outer: bool) -> np.ndarray
 
 @pytest.mark.parametrize("seed", range(4))
 def test_outer_and_joint_arrays_equal_numpy(seed: int) -> None:
-    """Views by `oindex` and `vindex`, of views by either, select what NumPy's loops would."""
+    """Views by `oindex` and `vindex`, of views by either, select the same elements as NumPy."""
     draw = random.Random(seed)
     for _ in range(250):
         shape = tuple(draw.choice([1, 2, 3, 5]) for _ in range(draw.randint(1, 3)))
@@ -128,7 +128,7 @@ def test_lazy_assignment_by_index_arrays_matches_numpy(draw: random.Random, oute
     array = tessarr.array(data, chunks=tuple(draw.randint(1, n) for n in shape))
     view, turned = (array.lazy.T, data.T) if draw.random() < 0.5 else (array.lazy, data)
     key = joint(draw, turned.shape, outer=outer)
-    places = chosen(turned, key, outer=outer)  # an element is where it is
+    places = chosen(turned, key, outer=outer)  # each element is its own index
     value = 100 if len(np.unique(places)) < places.size else places + 100
     (view.oindex if outer else view.vindex)[key] = value
     data.reshape(-1)[places] = value
@@ -163,7 +163,7 @@ def test_transpose_axes_match_numpy(drawn: tuple[int, list[Any]], form: str) -> 
             view.transpose(*given[form])
         assert not isinstance(caught.value, IndexError)
     except TypeError:
-        if True not in axes:  # which is an integer for us
+        if True not in axes:  # Tessarr treats True as an integer
             with pytest.raises(TypeError):
                 view.transpose(*given[form])
     else:
@@ -181,7 +181,7 @@ def test_lazy_view_of_one_element_converts_to_number(
 ) -> None:
     data = np.full(shape, value, data_type)
     view = tessarr.array(data).lazy
-    try:  # NumPy wants no axes soon, where one of ours may have some
+    try:  # future NumPy versions reject axes that a Tessarr view accepts
         expected = number(data[(0,) * data.ndim] if data.size == 1 else data)
         if number is operator.index:
             operator.index(data)

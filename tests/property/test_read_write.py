@@ -1,8 +1,7 @@
-"""Arrays of both formats, sharded or not, behave as NumPy's, and as the slow reference says.
+"""Arrays of both formats, sharded or not, match NumPy and the slow reference.
 
-Every example makes an array (type, shape, chunks, shards, codecs, fill value, keys) from a random
-metadata document, so that parsing is part of what is tested, and compares bits: NaN payloads
-and the sign of zero count.
+Every example parses a random metadata document: type, shape, chunks, shards, codecs, fill value
+and keys. Comparisons are bitwise, so NaN payloads and the sign of zero count.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ CASES = {
 
 @pytest.mark.parametrize("kind", CASES)
 def test_writes_and_reads(kind: str) -> None:
-    """After random writes, random reads and the whole equal NumPy and the reference."""
+    """After random writes, random reads and the whole array equal NumPy and the reference."""
 
     @examples(500)
     @given(st.data())
@@ -73,7 +72,7 @@ def test_reads_of_foreign_chunks(kind: str) -> None:
 
 
 def test_folder(tmp_path: Path) -> None:
-    """The same in a folder, whose files the reference reads by itself."""
+    """The array is in a folder, and the reference reads its files directly."""
     numbers = iter(range(10**6))
 
     @examples(120)
@@ -102,7 +101,7 @@ def test_folder(tmp_path: Path) -> None:
 @examples(400)
 @given(st.data())
 def test_wrong_selections(data: st.DataObject) -> None:
-    """A key that NumPy refuses is refused alike, for reading and writing, and stores nothing."""
+    """A key that NumPy rejects raises the same error on reads and writes, and stores nothing."""
     subject = Subject(data.draw(array_cases()))
     key = data.draw(keys.wild_keys(subject.case.shape))
     try:
@@ -122,7 +121,7 @@ def test_wrong_selections(data: st.DataObject) -> None:
 @examples(200)
 @given(st.data())
 def test_wrong_values(data: st.DataObject) -> None:
-    """A value that does not broadcast is refused before anything is stored."""
+    """A value that does not broadcast raises an error before any store write."""
     subject = Subject(data.draw(array_cases()))
     kind, key = subject.drawn(data)
     target = subject.model.read(kind, key).shape
@@ -135,7 +134,7 @@ def test_wrong_values(data: st.DataObject) -> None:
     else:
         lengths.insert(0, 2)
     if subject.model.read(kind, key).size == 0:
-        return  # NumPy and we differ in what is checked where nothing is stored
+        return  # for empty selections, NumPy and Tessarr check different conditions
     value = np.zeros(lengths, subject.case.dtype)
     before = subject.store.list("")
     with pytest.raises(ValueError, match="shape"):

@@ -1,4 +1,4 @@
-"""A view of a view has, at every position, the index that NumPy gives for arrays of positions."""
+"""Views of views have the same index at every position as NumPy arrays of positions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def a_view(draw: random.Random) -> IndexTransform:
 
 
 def a_key(draw: random.Random, dims: tuple[Dim, ...]) -> tuple[Any, ...]:
-    """Draw a key, of which few indices are outside."""
+    """Draw a key with few indices out of bounds."""
     shape = draw.choice(SHAPES)
     parts: list[Any] = []
     for dim in dims[: draw.randint(0, len(dims))]:
@@ -53,17 +53,17 @@ def a_key(draw: random.Random, dims: tuple[Dim, ...]) -> tuple[Any, ...]:
 
 
 def indices(view: IndexTransform) -> list[npt.NDArray[np.int64]]:
-    """Give for each map its index at every position."""
+    """Return the index of each output index map at every position."""
     dims = view.domain._dims
     return [np.broadcast_to(evaluate_map(one, dims), view.shape) for one in view.output]
 
 
 def in_numpy(dims: tuple[Dim, ...], key: tuple[Any, ...], mode: Mode) -> Any:
-    """Give the key that selects the same places of an array; None where it leaves the domain."""
+    """Return the NumPy key for the same elements, or None if the key leaves the domain."""
     used = sum(1 for part in key if part is not None and part is not Ellipsis)
     whole = [slice(None)] * (len(dims) - used)
     at = next((k for k, part in enumerate(key) if part is Ellipsis), None)
-    # One for no dimension sets index arrays apart, too.
+    # An ellipsis for no dimension also separates index arrays.
     terms = [*key, *whole] if at is None else [*key[:at], *(whole or [...]), *key[at + 1 :]]
     result: list[Any] = []
     left = iter(dims)
@@ -102,9 +102,9 @@ def _slice(dim: Dim, term: slice) -> slice | None:
 
 
 def selected(array: npt.NDArray[Any], key: list[Any], mode: Mode) -> npt.NDArray[Any]:
-    """Index an array by NumPy's rules, but for `oindex` and `vindex`.
+    """Index an array by NumPy's rules, except for `oindex` and `vindex`.
 
-    In the index space an integer is no index array: it does not set others apart.
+    In the index space an integer is no index array and does not separate index arrays.
     """
     if mode != "default":
         key = [term for term in key if term is not Ellipsis]
@@ -129,7 +129,7 @@ def selected(array: npt.NDArray[Any], key: list[Any], mode: Mode) -> npt.NDArray
 
 
 def meet(key: list[Any]) -> bool:
-    """Whether the index arrays have one shape together."""
+    """Return whether the index arrays broadcast together."""
     try:
         np.broadcast_shapes(*(term.shape for term in key if isinstance(term, np.ndarray)))
     except ValueError:
@@ -156,8 +156,8 @@ def test_views_of_views_equal_numpy(seed: int, mode: Mode) -> None:
                 assert wanted is None or empty, (view, key, mode)
                 break
             if wanted is None:
-                # Where there is no position none is outside; an item of an index array may be found
-                # to be so later, or never be used.
+                # An empty view has no index out of bounds. An invalid item of an index array may
+                # raise an error later, or never.
                 listed = any(isinstance(part, np.ndarray) for part in key)
                 assert listed or not created.size, (view, key, mode)
                 break
@@ -165,7 +165,7 @@ def test_views_of_views_equal_numpy(seed: int, mode: Mode) -> None:
                 for got, before in zip(indices(created), indices(view), strict=True):
                     assert np.array_equal(got, selected(before, wanted, mode)), (view, key, mode)
             compared += 1
-            view = created.mark_bounds_implicit[False]  # those of new axes
+            view = created.mark_bounds_implicit[False]  # bounds of new axes
             if not view.size:
                 break
     assert compared > 1000

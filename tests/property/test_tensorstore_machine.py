@@ -1,4 +1,4 @@
-"""Handles, views, transactions, resizes and caches of one array, against an array in memory."""
+"""Handles, views, transactions, resizes and caches of one array, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LAYOUTS = {
 
 
 class Staged:
-    """A transaction and what was written in it: values, and where."""
+    """Transaction with its staged values and a mask of their positions."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
         self.transaction = ts.Transaction()
@@ -52,7 +52,7 @@ class Staged:
 
 
 class Handles(RuleBasedStateMachine):
-    """Several handles in one context: what one wrote, or resized, all have."""
+    """Several handles in one context: writes and resizes of one are visible in all."""
 
     layout: ClassVar[str] = "zarr3"
 
@@ -87,7 +87,7 @@ class Handles(RuleBasedStateMachine):
     def resolve(self, handle: Any) -> Any:
         return handle.resolve().result()
 
-    # Without a transaction
+    # Operations without a transaction
 
     @rule(handle=handles, key=keys, turned=st.booleans(), start=st.integers(1, 10**6))
     def write(self, handle: Any, key: Any, turned: bool, start: int) -> None:
@@ -100,7 +100,7 @@ class Handles(RuleBasedStateMachine):
     @rule(handle=handles, rows=st.integers(1, _LONGEST), columns=st.integers(1, _LONGEST))
     def resize(self, handle: Any, rows: int, columns: int) -> None:
         if self.open_transactions:
-            return  # what staged writes are then is the matter of other tests
+            return  # other tests cover staged writes at a resize
         handle.resize(exclusive_max=[rows, columns]).result()
         reach = [-(-n // c) * c for n, c in zip((rows, columns), _CHUNK, strict=True)]
         cut = np.ones(self.model.shape, bool)
@@ -111,7 +111,7 @@ class Handles(RuleBasedStateMachine):
         self.model[gone] = 0
         self.shape = (rows, columns)
 
-    # In one
+    # Operations in a transaction
 
     @rule(target=transactions)
     def begin(self) -> Staged:
@@ -148,7 +148,7 @@ class Handles(RuleBasedStateMachine):
         staged.transaction.abort()
         self.open_transactions -= 1
 
-    # What all come to
+    # Invariants
 
     @invariant()
     def everything(self) -> None:
@@ -157,7 +157,7 @@ class Handles(RuleBasedStateMachine):
         self._compare(again, self.model, ((0, 99, 1), (0, 99, 1)), turned=False)
 
     def _key(self, key: Any) -> tuple[Any, Any]:
-        """Return how the array in memory is indexed: each axis for itself."""
+        """Return the key of the NumPy array: one index array for each axis."""
         result = []
         for one, length in zip(key, self.shape, strict=True):
             if isinstance(one, int):
@@ -170,7 +170,7 @@ class Handles(RuleBasedStateMachine):
         return result[0], result[1]
 
     def _view(self, handle: Any, key: tuple[Any, Any], *, turned: bool) -> Any:
-        """Return a view by intervals, if that is what the key has, or by index arrays."""
+        """Return a view by intervals if the key has them, or by index arrays."""
         cuts = [
             slice(one.start, one.start + one.step * len(one), one.step)
             for one in key
@@ -198,7 +198,7 @@ class Handles(RuleBasedStateMachine):
         values = np.arange(start, start + int(np.prod(view.shape)), dtype="i4").reshape(view.shape)
         lists = [one for one in at if isinstance(one, list)]
         if any(len(set(one)) < len(one) for one in lists):
-            values[...] = start  # whichever of those at one place is the last
+            values[...] = start  # any of the values for a repeated position
         if start % 5 == 0:
             values[...] = 0
         view.write(values).result()

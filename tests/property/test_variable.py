@@ -1,4 +1,4 @@
-"""Arrays whose elements have any length behave as NumPy's arrays of objects do."""
+"""Arrays with elements of variable length match NumPy arrays of objects."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NUMBERS = st.lists(st.integers(-99, 99), max_size=4).map(lambda values: np.array
 
 @dataclass
 class Kind:
-    """Elements, and what arrays of them are created with."""
+    """Strategy for elements, and the settings of arrays that hold them."""
 
     elements: st.SearchStrategy[Any]
     formats: tuple[int, ...]
@@ -61,7 +61,7 @@ COMPRESSORS = (None, codecs.Zstd(1), codecs.Blosc(), codecs.GZip(1), codecs.Crc3
 
 @st.composite
 def arrays(draw: st.DrawFn, kind: Kind) -> tessarr.Array:
-    """Generate a new array."""
+    """Draw an empty array with random settings."""
     rank = draw(st.integers(0, 3))
     chunks = tuple(draw(st.integers(1, 3)) for _ in range(rank))
     shape = tuple(draw(st.integers(0, 7)) for _ in range(rank))
@@ -85,7 +85,7 @@ def arrays(draw: st.DrawFn, kind: Kind) -> tessarr.Array:
 
 @st.composite
 def objects(draw: st.DrawFn, kind: Kind, shape: tuple[int, ...], fill: Any) -> np.ndarray:
-    """Generate an array of objects."""
+    """Draw an array of objects."""
     size = int(np.prod(shape))
     pool = [fill, *draw(st.lists(kind.elements, min_size=1, max_size=4))]
     dice = draw(st.integers(0, 99).map(random.Random))
@@ -96,7 +96,7 @@ def objects(draw: st.DrawFn, kind: Kind, shape: tuple[int, ...], fill: Any) -> n
 
 
 class Subject:
-    """An array, and its elements in a list; NumPy says which of them a key selects."""
+    """Array with its elements in a list; NumPy selects their positions."""
 
     def __init__(self, array: tessarr.Array) -> None:
         self.array = array
@@ -104,7 +104,7 @@ class Subject:
         self.numbers = Model(np.arange(array.size).reshape(array.shape), array.read_chunk_sizes)
 
     def view(self, how: str) -> Any:
-        """Return what takes the keys of a kind between its brackets."""
+        """Return the object to index with keys of this kind."""
         views = {"outer": "oindex", "points": "vindex", "blocks": "blocks"}
         return getattr(self.array, views[how]) if how in views else self.array
 
@@ -128,7 +128,7 @@ class Subject:
             self.compare(self.array.read(key).result(60), self.numbers.read(how, key))
 
     def compare(self, found: Any, numbers: Any) -> None:
-        """Compare what was read with the elements of these numbers."""
+        """Compare a result with the elements at these positions."""
         if not isinstance(numbers, np.ndarray):
             assert same(found, self.elements[numbers])
             return
@@ -138,7 +138,7 @@ class Subject:
             assert same(element, self.elements[number])
 
     def compare_reference(self) -> None:
-        """Read everything with the slow reader, write with it, and read that."""
+        """Read all elements with the slow reader, write with it, and read the result."""
         reference = ReferenceArray(self.array.store, scramble=1)
         result = reference.read()
         assert result.reshape(-1).tolist() == self.elements
@@ -154,7 +154,7 @@ def same(found: Any, expected: Any) -> bool:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_writes_and_reads(name: str) -> None:
-    """After random writes, random reads and the whole are what NumPy selects."""
+    """After random writes, random reads and the whole array equal NumPy's selections."""
     kind = KINDS[name]
 
     @given(st.data())

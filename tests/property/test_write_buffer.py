@@ -1,7 +1,7 @@
-"""What is kept aside is read there and nowhere else, until it is stored.
+"""Staged elements in a write buffer: only its array reads them until they are stored.
 
-In between others write to the same array: where something is kept aside it wins in the end, and
-of the rest nothing is lost.
+Another array writes to the same store meanwhile. Staged elements win, and no other write is
+lost.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CASES = {
 
 
 class BufferedSubject(Subject):
-    """An array whose writes are kept aside, and an array of somebody else in the same store."""
+    """Array with a write buffer, and another array in the same store."""
 
     def __init__(self, case: Any) -> None:
         super().__init__(case)
@@ -41,7 +41,7 @@ class BufferedSubject(Subject):
         self.array = buffer_writes(self.array, self.store, self.overlay)
 
     def put(self, data: st.DataObject) -> None:
-        """Write one random selection, of records perhaps only some fields."""
+        """Write one random selection, of records possibly only some fields."""
         kind, key = self.drawn(data)
         shape = self.model.read(kind, key).shape
         dtype = self.case.dtype
@@ -57,7 +57,7 @@ class BufferedSubject(Subject):
         self.kept.append((kind, key, value))
 
     def expected(self) -> np.ndarray[Any, Any]:
-        """Return what others have written, with what is kept aside over it."""
+        """Return the stored elements, overwritten by the staged ones."""
         self.model = Model(self.others.model.array.copy(), self.array.read_chunk_sizes)
         for kind, key, value in self.kept:
             if value.dtype.names is None:
@@ -72,7 +72,7 @@ class BufferedSubject(Subject):
 
 @pytest.mark.parametrize("kind", CASES)
 def test_write_buffer_random_writes_match_numpy(kind: str) -> None:
-    """Random writes aside and beside, read together in between, and stored in the end."""
+    """Random writes to both arrays, mixed with reads, match NumPy before and after the commit."""
 
     @examples(300)
     @given(st.data())

@@ -23,7 +23,7 @@ def start_program(code: str, *arguments: object) -> subprocess.Popen[bytes]:
 
 
 def run_programs(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Signal all programs to continue, and wait until all have succeeded."""
+    """Signal all programs to continue, and wait until all succeed."""
     for process in processes:
         assert process.stdin is not None
         process.stdin.write(b"go\n")
