@@ -23,7 +23,7 @@ OPTIONAL_PACKAGES = {"codec/packages.py"}  # imports user packages by name
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run import-linter on the package in `folder`, which it finds before the installed one."""
+    """Run import-linter on the package in `folder` instead of the installed one."""
     program = "from importlinter.cli import lint_imports_command; lint_imports_command()"
     return subprocess.run(
         [sys.executable, "-c", program, "--no-cache"],
@@ -69,7 +69,7 @@ def test_import_contracts_hold(copy: Path) -> None:
     ],
 )
 def test_layer_violation_is_reported(copy: Path, module: str, line: str) -> None:
-    """An import upwards (late, or for types), of the engine, of effects; a layerless module."""
+    """Violations: upward imports (late, for types), engine and effect imports, new modules."""
     with (copy / "python" / "tessarr" / module).open("a", encoding="utf-8") as file:
         file.write(f"\n\n{line}")
     assert lint(copy).returncode != 0

@@ -119,7 +119,7 @@ def test_completion_shows_public_members_alone(name: str) -> None:
     if name == "OutputIndexMethod":
         return
     of, real = getattr(ts, name), getattr(theirs, name)
-    public = {one for one in dir(of) if not one.startswith("_")} - {"count", "index"}  # a tuple's
+    public = {one for one in dir(of) if not one.startswith("_")} - {"count", "index"}  # of tuple
     assert public - set(dir(real)) == MORE.get(name, set())
 
 

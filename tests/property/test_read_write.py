@@ -51,7 +51,7 @@ def test_writes_and_reads(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", CASES)
 def test_reads_of_foreign_chunks(kind: str) -> None:
-    """What the reference wrote, shards in any order and with gaps, is read and updated."""
+    """Reads and updates work on chunks of the reference, with gaps and any order in shards."""
 
     @examples(200)
     @given(st.data())

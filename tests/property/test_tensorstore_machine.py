@@ -157,7 +157,7 @@ class Handles(RuleBasedStateMachine):
         self._compare(again, self.model, ((0, 99, 1), (0, 99, 1)), turned=False)
 
     def _key(self, key: Any) -> tuple[Any, Any]:
-        """Return the key of the NumPy array: one index array for each axis."""
+        """Return the key of the NumPy array: an integer, a list or a range for each axis."""
         result = []
         for one, length in zip(key, self.shape, strict=True):
             if isinstance(one, int):
@@ -198,7 +198,7 @@ class Handles(RuleBasedStateMachine):
         values = np.arange(start, start + int(np.prod(view.shape)), dtype="i4").reshape(view.shape)
         lists = [one for one in at if isinstance(one, list)]
         if any(len(set(one)) < len(one) for one in lists):
-            values[...] = start  # any of the values for a repeated position
+            values[...] = start  # the order of writes to a repeated position is undefined
         if start % 5 == 0:
             values[...] = 0
         view.write(values).result()

@@ -72,7 +72,7 @@ class BufferedSubject(Subject):
 
 @pytest.mark.parametrize("kind", CASES)
 def test_write_buffer_random_writes_match_numpy(kind: str) -> None:
-    """Random writes to both arrays, mixed with reads, match NumPy before and after the commit."""
+    """Random writes to both arrays match NumPy while some are staged, and after all are stored."""
 
     @examples(300)
     @given(st.data())
