@@ -199,7 +199,7 @@ def test_filters_stay(here: Path) -> None:
 
 
 def test_preferences(data: Path, run: Run) -> None:
-    """A preference for size gives a smaller array than a preference for write speed."""
+    """A preference for size leads to a smaller array than a preference for write speed."""
     best = {
         what: advised(run, "data.zarr/cube", "--sample", "64K", "--prefer", what)["layouts"][0]
         for what in ("size", "writing")

@@ -31,7 +31,7 @@ def differences(run: Run, *arguments: Any) -> list[dict[str, Any]]:
 
 
 def test_no_difference(here: Path, run: Run) -> None:
-    """Equal nodes give no output."""
+    """The command prints nothing for equal nodes."""
     make("a", VALUES)
     shutil.copytree("a", "b")
     assert run("diff", "a", "b") == (0, "", "")
@@ -225,7 +225,7 @@ def test_quiet(here: Path, run: Run) -> None:
 
 
 def test_diff_of_absent_node_exits_2(here: Path, run: Run) -> None:
-    """Absent, damaged and unreadable nodes give another exit code, or a reported difference."""
+    """Absent, damaged and unreadable nodes lead to exit code 2, or to a reported difference."""
     make("a", VALUES, chunks=(3, 4))
     make("b", VALUES + 1, chunks=(3, 4))
     assert run("diff", "a", "nowhere")[0] == 2

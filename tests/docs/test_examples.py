@@ -1,4 +1,4 @@
-"""Examples of the documentation give the results that the pages show."""
+"""Examples of the documentation return the results on the pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from docs.pages import ROOT, list_pages, read_blocks, run_page
 def test_page_examples_give_printed_results(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every example of the page gives the result below it."""
+    """Every example of the page returns the result below it."""
     monkeypatch.chdir(tmp_path)
     _, problems = run_page(page)
     assert not problems, "\n".join(problems)

@@ -1,4 +1,4 @@
-"""Examples of the documents of zarr 2.1.2 and of format 2 give the same output."""
+"""Examples of the documents of zarr 2.1.2 and of format 2 print the same output."""
 
 from __future__ import annotations
 

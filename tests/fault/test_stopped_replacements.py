@@ -296,7 +296,7 @@ def test_create_node_with_staging_name_raises() -> None:
 def test_replacement_on_full_disk_keeps_the_old_node(
     tmp_path: Path, kind: str, zarr_format: Any
 ) -> None:
-    """A file size limit makes the write of a chunk fail; the old array remains."""
+    """The write of a chunk exceeds a file size limit; the old array remains."""
     path = "x" if kind == "folder" else None
     old, large = np.arange(100), np.random.default_rng(1).bytes(1 << 16)
     tessarr.create_group(tmp_path / "a", zarr_format=zarr_format)

@@ -44,7 +44,7 @@ class Untold:
         return types.SimpleNamespace(size=len(data), read=lambda at, count: data[at : at + count])
 
 
-class Disk(LocalFileSystem):  # type: ignore[misc]  # it has no types
+class Disk(LocalFileSystem):  # type: ignore[misc]  # untyped
     """fsspec file system on a local disk."""
 
     protocol = "disk"

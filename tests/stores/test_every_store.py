@@ -422,7 +422,7 @@ def test_random_calls_match_model(kind: str, tmp_path: Path) -> None:
         return StoreMachine(KINDS[kind](tmp_path / str(next(numbers))))
 
     run_state_machine_as_test(
-        machine,  # type: ignore[arg-type] # what makes one does as well
+        machine,  # type: ignore[arg-type] # a factory is valid, too
         settings=examples(count, stateful_step_count=25),
     )
 

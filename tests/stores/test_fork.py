@@ -174,7 +174,7 @@ assert store.list() == ["a", "b"]
 def test_forked_children_keep_request_limits(
     remote_path: tuple[str, Proxy, str], was_used: bool
 ) -> None:
-    """Each child keeps its limit on requests, also if several threads send the first one."""
+    """Each child respects the limit on requests, also if several threads send the first one."""
     kind, proxy, path = remote_path
     never = ts.Context({f"{kind}_request_retries": {"max_retries": 0}})
     store = ts.KvStore.open(servers.kvstore_spec(kind, proxy, path), context=never).result()

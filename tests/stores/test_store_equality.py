@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_local_stores_are_equal_by_folder_and_options(tmp_path: Path) -> None:
-    """Any spelling of a folder gives an equal store; other options give another store."""
+    """Any spelling of a folder is an equal store; other options are another store."""
     store = LocalStore(tmp_path)
     assert store == LocalStore(str(tmp_path) + "/")
     assert hash(store) == hash(LocalStore(str(tmp_path)))

@@ -38,7 +38,7 @@ OURS = [93, 95]  # Zstandard and xz, which zipfile does not support before Pytho
 
 
 def test_zip_tutorial_example_runs(tmp_path: Path) -> None:
-    """The file has the size of the example from 2016, apart from the chunks."""
+    """The file has the size of the example from 2016, except for the chunks."""
     path = tmp_path / "example.zip"
     store = ZipStore(path, mode="w")
     a = tessarr.create_array(
