@@ -44,7 +44,7 @@ pub enum Kind {
     Internal,
 }
 
-/// The code of an exception that ends a program, such as that of Ctrl-C.
+/// The code of an exception that ends the program, such as that of Ctrl-C.
 pub const EXIT: &str = "exit";
 
 /// The code of an error after an ambiguous write: the store may have applied it.
@@ -113,7 +113,7 @@ impl Error {
         Error { code: Some("checksum_mismatch"), ..Self::data(message) }
     }
 
-    /// The system has no memory for `what` of `bytes` bytes.
+    /// Memory exhaustion: the system cannot allocate `bytes` bytes for `what`.
     pub fn memory(bytes: usize, what: &str) -> Self {
         Self::new(Kind::Memory, format!("no memory for {what} of {bytes} bytes"))
     }
@@ -123,7 +123,7 @@ impl Error {
         Self::new(Kind::Internal, message)
     }
 
-    /// The operating system refused; `what` names the action and the path.
+    /// An error of the operating system; `what` names the action and the path.
     pub fn io(what: impl fmt::Display, error: &std::io::Error) -> Self {
         use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
         let retryable = matches!(error.kind(), Interrupted | TimedOut | WouldBlock);

@@ -27,8 +27,8 @@ thread_local! {
 }
 
 impl Scratch {
-    /// Call `work` with a scratch of this thread. Calls nest (work inside a shard, a codec written
-    /// in Python that reads another array): each depth has a scratch of its own.
+    /// Call `work` with a scratch of this thread. Calls nest (work inside a shard, or a codec
+    /// written in Python that reads another array), and each depth has a separate scratch.
     pub fn with<R>(work: impl FnOnce(&mut Scratch) -> R) -> R {
         let mut scratch = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
         let result = work(&mut scratch);

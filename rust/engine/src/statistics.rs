@@ -90,7 +90,7 @@ impl Search<'_> {
             }
             return Ok(()); // the listing has decided everything
         }
-        // Nothing is decoded: threads would only wait.
+        // The operation does not decode, so that threads would only wait.
         let run = Executor::choose(count, 0, self.operation.store.concurrency());
         let result = self.operation.each(run, count, &|number, scratch| {
             if self.is_decided() {

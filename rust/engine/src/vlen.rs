@@ -93,7 +93,7 @@ pub fn handles(items: &[u8]) -> impl ExactSizeIterator<Item = Handle> + '_ {
     items.chunks_exact(HANDLE_BYTES).map(|item| unsafe { Handle::read(item.as_ptr()) })
 }
 
-/// The bytes of the handles that a read returns; the arena keeps them alive.
+/// The bytes of the handles that a read returns. The arena owns them.
 #[derive(Default)]
 pub struct Arena {
     buffers: Mutex<Vec<Vec<u8>>>,

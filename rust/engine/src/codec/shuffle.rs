@@ -6,7 +6,7 @@ use super::blosc::shuffle::{Kernel, Planes};
 use super::{extend_zeroed, BytesCodec, Config, Context};
 use crate::error::{Error, Result};
 
-/// The byte shuffle as a codec of its own.
+/// The byte shuffle as a separate codec.
 #[derive(Debug, Clone, Copy)]
 struct Shuffle {
     item_bytes: usize,

@@ -44,7 +44,7 @@ impl Float16 {
         let bits = wide.to_bits() & 0x7fff_ffff;
         // Ties round to even, also where the result is infinite.
         let normal = bits.wrapping_sub(112 << 23).wrapping_add(0xfff + (bits >> 13 & 1)) >> 13;
-        // An addition makes the processor round to multiples of 2⁻²⁴.
+        // The addition rounds to multiples of 2⁻²⁴.
         let small = (f32::from_bits(bits) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
         let least_normal = 113 << 23;
         let magnitude = match bits {

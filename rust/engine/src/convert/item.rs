@@ -198,7 +198,7 @@ fn identity<T>(number: T) -> T {
     number
 }
 
-/// Floats without their fractions; the minimum where there is no such integer, as on x86-64.
+/// Floats without their fractions; the minimum if no such integer exists, as on x86-64.
 trait Truncate {
     fn whole(self) -> i32;
     fn long(self) -> i64;

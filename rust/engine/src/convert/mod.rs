@@ -173,7 +173,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Convert by way of `f32`.
+    /// Convert through `f32`.
     ///
     /// # Safety
     /// The promise of [`Work`].
@@ -196,7 +196,7 @@ impl Work<'_> {
         unsafe { self.run(load, store) }
     }
 
-    /// Convert by way of the native type of the source or of its real part.
+    /// Convert through the native type of the source or of its real part.
     ///
     /// # Safety
     /// The promise of [`Work`].
@@ -213,7 +213,7 @@ impl Work<'_> {
         result.unwrap_or_else(|| Err(unknown()))
     }
 
-    /// Convert by way of `H`.
+    /// Convert through `H`.
     ///
     /// # Safety
     /// The promise of [`Work`]; `load` loads items of the source type and `store` stores items of

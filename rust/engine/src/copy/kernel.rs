@@ -227,7 +227,7 @@ impl Move for AnySwap {
 
 /// One shape of inner loop, compiled for every mover.
 pub(super) trait Shape {
-    /// Whether AVX2 makes the loop faster for every mover.
+    /// Whether AVX2 speeds up the loop for every mover.
     const VECTORS: bool = false;
 
     /// # Safety
@@ -364,8 +364,8 @@ impl Shape for Grid {
     }
 }
 
-/// Rows of cells that are adjacent in the destination and `STEP` runs apart in the source, so that
-/// the compiler can use vectors.
+/// Rows of cells that are adjacent in the destination and `STEP` runs from each other in the
+/// source, so that the compiler can use vectors.
 struct Adjacent<const STEP: isize>;
 
 impl<const STEP: isize> Shape for Adjacent<STEP> {

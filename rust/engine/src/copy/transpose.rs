@@ -19,9 +19,8 @@ const LINE: usize = 64;
 /// The size of a vector, and of one side of a tile, which registers transpose.
 const VECTOR: usize = 16;
 
-/// The number of blocks per side of an area. With large strides every line of a block is in a page
-/// of its own; an area's pages stay in the translation buffer, and each is used for this many
-/// lines.
+/// The number of blocks per side of an area. With large strides every line of a block is in another
+/// page. The pages of an area stay in the translation buffer, and each serves this many lines.
 const AREA: usize = 4;
 
 /// Transposition by blocks, and by tiles if the layout allows it.

@@ -264,7 +264,7 @@ impl IndexArray {
         self.items.get(self.start..self.start + next as usize)
     }
 
-    /// An array from the right number of items, which are in the given order of axes.
+    /// Return an array with `items`, whose axes are in the order `order`.
     fn with_axis_order(&self, items: Vec<i64>, shape: &[usize], order: &[usize]) -> IndexArray {
         let lengths: PerDimension<usize> = order.iter().map(|&k| shape[k]).collect();
         let Some(reordered) = IndexArray::new(items, &lengths) else {

@@ -78,7 +78,7 @@ pub enum DimOperation {
     Translate(Translation, PerDimOrAll<Option<i64>>),
     /// Sets labels; None removes one.
     Label(PerDimension<Option<Arc<str>>>),
-    /// Keeps the multiples of a stride, divided by it.
+    /// Select the multiples of a stride, divided by it.
     Stride(PerDimOrAll<Option<i64>>),
     /// Marks bounds as implicit or explicit; None leaves them.
     MarkBoundsImplicit(Option<bool>, Option<bool>),
@@ -173,7 +173,7 @@ impl IndexTransform {
         self.reordered((0..rank).rev(), |k| rank - 1 - k)
     }
 
-    /// Reorder the dimensions, given the order and its inverse.
+    /// Reorder the dimensions by an order and its inverse.
     fn reordered(
         &self,
         order: impl Iterator<Item = usize> + Clone,
@@ -352,7 +352,7 @@ fn diagonal(dims: &[Dim], selected: &[usize]) -> Result<IndexTransform> {
     Ok(IndexTransform { dims: new, maps })
 }
 
-/// The order of dimensions after moving the selected ones; the others keep theirs.
+/// Return the order of dimensions after moving the selected ones; the others stay in order.
 fn transposed_order(rank: usize, selected: &[usize], positions: &[usize]) -> Result<PerDimension<usize>> {
     if positions.len() != selected.len() {
         return Err(selection_error(format!(

@@ -152,7 +152,7 @@ impl Partitioner {
         Err(Error::new(Kind::Argument, format!("no layer has position ({index}{comma})")))
     }
 
-    /// Divide all positions, if there are points.
+    /// Divide all positions, if the view has points.
     fn divide_points(
         &self,
         touched: &[usize],
@@ -247,8 +247,8 @@ impl Partitioner {
         (groups, firsts)
     }
 
-    /// The positions of a region inside a box, by the maps of plain dimensions; None if there are
-    /// none.
+    /// Return the positions of a region inside a box, by the maps of plain dimensions; None if the
+    /// box contains none.
     fn intersection(&self, region: &Region, bounds: &[Interval]) -> Option<Region> {
         let mut inner = region.clone();
         for &map_number in &self.following {
@@ -412,10 +412,10 @@ pub struct GridPartition {
 }
 
 impl Partitioner {
-    /// The parts in the cells of a grid.
+    /// Return the parts in the cells of a grid.
     ///
     /// # Errors
-    /// `Kind::Selection` if a base index is outside the grid, or there are too many cells.
+    /// `Kind::Selection` if a base index is outside the grid, or the grid has too many cells.
     pub fn by_cells(self, grid: Grid) -> Result<GridPartition> {
         for (k, (dim, (min, max))) in grid.dims.iter().zip(&self.reach).enumerate() {
             if *min < dim.lower || *max >= dim.upper {

@@ -18,8 +18,8 @@ pub struct DimResize {
 type Bounds<'b> = Option<&'b [Option<i64>]>;
 
 impl IndexTransform {
-    /// The changes of the base that give the view new bounds; `tied`: elements outside the view may
-    /// change.
+    /// Return the changes of the base that set new bounds of the view. With `tied`, elements
+    /// outside the view may change.
     ///
     /// # Errors
     /// `Kind::Argument` if a bound is explicit, or a map has a stride or a diagonal.

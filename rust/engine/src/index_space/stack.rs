@@ -58,7 +58,7 @@ impl<V: AsRef<IndexTransform>> LayerStack<V> {
         Ok(LayerStack { views, arrangement: Arrangement::Overlay, bounds, arranged: OnceLock::new() })
     }
 
-    /// Layers one after another along a dimension. The first one keeps its position.
+    /// Layers one after another along a dimension. The first one stays at its position.
     ///
     /// # Errors
     /// `Kind::Argument` for no layers, for layers that do not fit, or for an infinite one.
@@ -155,8 +155,8 @@ impl<V: AsRef<IndexTransform>> LayerStack<V> {
         Ok(self.arranged.get_or_init(|| arranged))
     }
 
-    /// The domain that contains all layers; empty layers add nothing. Bounds in `given_bounds` win,
-    /// unless they are infinite and implicit.
+    /// Return the domain that contains all layers; empty layers do not extend it. Bounds in
+    /// `given_bounds` win, unless they are infinite and implicit.
     ///
     /// # Errors
     /// `Kind::Argument` for different labels or another rank.

@@ -46,8 +46,9 @@ impl EngineSelection {
         self.order.clone().unwrap_or_else(|| (0..self.shape.len()).collect())
     }
 
-    /// The strides of a buffer whose neighbours along each dimension of the view are `steps` apart.
-    /// None if flattened dimensions have no common stride, or elements repeat.
+    /// Return the strides of a buffer in which neighbours along each dimension of the view are
+    /// `steps` from each other. None if flattened dimensions have no common stride, or
+    /// elements repeat.
     #[must_use]
     pub fn strides(&self, steps: &[isize]) -> Option<PerDimension<isize>> {
         let order = self.buffer_order();

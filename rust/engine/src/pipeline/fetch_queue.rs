@@ -125,7 +125,7 @@ impl FetchQueue {
         }
     }
 
-    /// Send the requests that may be sent. Responses that arrive meanwhile do not recurse into this
+    /// Send the requests that may start. A response during this call does not recurse into this
     /// function.
     fn send_requests(self: &Arc<Self>) {
         let mut state = self.lock();

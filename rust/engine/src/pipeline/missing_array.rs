@@ -130,7 +130,8 @@ impl Operation<'_> {
         Ok(())
     }
 
-    /// Whether the array has documents of both formats: then each may have chunks of its own.
+    /// Return whether the array has documents of both formats, so that each may have separate
+    /// chunks.
     fn has_both_formats(&self) -> Result<bool> {
         for name in ["zarr.json", ".zarray"] {
             if self.store.path_kind(&format!("{}{name}", self.prefix))? != Some(PathKind::Value) {

@@ -46,8 +46,8 @@ pub struct Operation<'a> {
 #[derive(Clone, Copy)]
 pub struct BufferPtr(pub *mut u8);
 
-// SAFETY: workers reach disjoint items of the buffer (reading) or only read it (writing); the
-// caller keeps it alive until the operation has ended.
+// SAFETY: workers access disjoint items of the buffer in a read, and only read it in a write. The
+// caller keeps it alive until the operation ends.
 unsafe impl Send for BufferPtr {}
 // SAFETY: as above.
 unsafe impl Sync for BufferPtr {}
@@ -130,7 +130,8 @@ impl<'s> Portion<'_, 's> {
         divide(self.piece, self.origin, dim_grids)
     }
 
-    /// Whether it contains every element inside `bounds`, if there are any.
+    /// Return whether it contains every element inside `bounds`. Without bounds it must contain
+    /// every element.
     pub fn is_full(&self, bounds: Option<&[u64]>) -> bool {
         self.piece.covers(self.origin, &self.level.shape, bounds)
     }
@@ -185,7 +186,7 @@ impl<'s> Portion<'_, 's> {
         });
     }
 
-    /// Call `find` with the copy, if there is only one.
+    /// Call `find` with the copy if it is the only one.
     pub fn single_copy<R>(
         &self,
         direction: Direction,
@@ -223,7 +224,7 @@ pub struct Chunk<'k, 's> {
     pub cell: &'k [u64],
     /// The part of the selection in it.
     pub portion: Portion<'k, 's>,
-    /// There are so few chunks that workers share the subchunks of one shard.
+    /// Whether workers share the subchunks of one shard, because the operation has few chunks.
     pub spread: bool,
 }
 
@@ -235,7 +236,7 @@ impl<'a> Operation<'a> {
 }
 
 impl Operation<'_> {
-    /// The bounds inside which a write must know every element, if there are any.
+    /// Return the bounds inside which a write must know every element, if it has bounds.
     pub(crate) fn bounds(&self) -> Option<&[u64]> {
         (!self.keeps_past).then_some(&self.array.shape)
     }
@@ -311,8 +312,8 @@ impl Operation<'_> {
         run.each(tasks, self.interrupt, work)
     }
 
-    /// Like `each_chunk`, for reads, which are asynchronous if the store supports it; `hint` gives
-    /// the read hint of each chunk.
+    /// Like `each_chunk`, for reads, which are asynchronous if the store supports it. `hint`
+    /// returns the read hint of each chunk.
     pub(crate) fn each_fetch(
         self,
         selection: &Selection,
@@ -414,7 +415,8 @@ impl Operation<'_> {
         Ok(Executor::choose(tasks, level.decoded_bytes, concurrency))
     }
 
-    /// Whether there are so few chunks that workers share the subchunks of one shard.
+    /// Return whether workers share the subchunks of one shard, because the operation has few
+    /// chunks.
     pub(crate) fn shares_workers(self, chunks: usize) -> bool {
         chunks < 2 * pool::threads()
     }

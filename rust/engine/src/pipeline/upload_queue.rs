@@ -208,7 +208,7 @@ impl UploadQueue {
         self.start_uploads();
     }
 
-    /// Start the uploads that may start. Completions that run meanwhile do not recurse into this
+    /// Start the uploads that may start. A completion during this call does not recurse into this
     /// function.
     fn start_uploads(self: &Arc<Self>) {
         let mut state = self.lock();

@@ -122,7 +122,8 @@ impl<'a> InterruptCheck<'a> {
         Some(INTERRUPT_INTERVAL.saturating_sub(last_check.elapsed()))
     }
 
-    /// Check if it is time to; true if the check has just found an interrupt. Never unwinds.
+    /// Check for an interrupt if a check is due. Return true if this check detects one. Never
+    /// unwinds.
     pub(super) fn check(&mut self) -> bool {
         let (Some(interrupt), Some(Duration::ZERO)) = (self.interrupt, self.time_to_check()) else {
             return false;

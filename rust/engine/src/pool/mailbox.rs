@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::{clear_pools_in_children, GENERATION};
 use crate::store::fork;
 
-/// Items in a mailbox. A child made by `fork` finds none of its parent's items.
+/// Items in a mailbox. In a forked child the mailbox is empty.
 pub struct Mailbox<T>(Mutex<(u32, Vec<T>)>);
 
 impl<T> Default for Mailbox<T> {

@@ -139,13 +139,13 @@ fn run(
 }
 
 /// Queue `operation`. A free thread runs it, in the order of the calls, or a thread that waits for
-/// its result; the operation receives which of the two.
+/// its result. The operation receives which of the two runs it.
 ///
 /// A `concurrency` above the number of workers marks an operation that mostly waits for a remote
 /// store: up to `concurrency` such operations run at the same time.
 ///
-/// The operation reports its own outcome; a panic ends only this operation. A child made by `fork`
-/// does not run the queue of its parent.
+/// The operation reports its own outcome; a panic ends only this operation. A forked child does not
+/// run the queue of its parent.
 pub fn spawn(concurrency: usize, operation: impl FnOnce(Runner) + Send + 'static) -> QueuedOperation {
     let pool = Pool::get(if concurrency > threads() { PoolKind::Wait } else { PoolKind::Work });
     pool.max_waiting.fetch_max(concurrency.min(MAX_WAITERS), Ordering::Relaxed);
@@ -298,7 +298,7 @@ impl State {
     }
 }
 
-/// What the threads of a pool run.
+/// The work that the threads of a pool run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PoolKind {
     Work,

@@ -10,7 +10,7 @@ use crate::pool;
 use crate::scratch::Scratch;
 use crate::store::{replaced, AsyncGet, ReadHint, ValueReader};
 
-/// Processes a part, given a source that contains it.
+/// Processes a part from a source that contains it.
 type ProcessPart<'w> = &'w (dyn Fn(usize, Source<'_>, &mut Scratch) -> Result<()> + Sync);
 
 /// A value whose ranges are read asynchronously.

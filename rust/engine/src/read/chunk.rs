@@ -71,7 +71,7 @@ impl Reader<'_> {
         self.deliver_all(reads, chunk)
     }
 
-    /// Read elements of variable length; the arena keeps the selected ones.
+    /// Read elements of variable length. The arena holds the selected ones.
     fn read_variable_length(
         &self,
         portion: &Portion<'_, '_>,

@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
             key,
             || self.read_hint(reads),
             |object| {
-                reads.start(); // again, if the value was replaced meanwhile
+                reads.start(); // again, if another write replaces the value
                 match object {
                     Some(object) => self.read_level(reads, Source::of(&*object).of_key(key), scratch),
                     None if self.array.missing == Missing::Fill => {

@@ -56,13 +56,13 @@ impl Method {
 /// The division of one axis into blocks: a short block, whole ones, and a short one again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AxisBlocks {
-    /// The length of the first block; 0 if there is none.
+    /// The length of the first block; 0 without one.
     pub first: usize,
     /// The length of whole blocks.
     pub whole: usize,
     /// The number of whole blocks.
     pub wholes: usize,
-    /// The length of the last block; 0 if there is none.
+    /// The length of the last block; 0 without one.
     pub last: usize,
 }
 

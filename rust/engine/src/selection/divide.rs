@@ -1,7 +1,7 @@
 //! The division of a piece of a selection among the cells of a grid.
 //!
-//! A range may cover more cells than a list could hold in memory. Nothing here is therefore stored
-//! per cell: a [`Division`] counts its tasks and computes each one on demand.
+//! A range may cover more cells than a list could hold in memory. A [`Division`] therefore stores
+//! nothing per cell: it counts its tasks and computes each one on demand.
 
 use smallvec::SmallVec;
 
@@ -106,7 +106,7 @@ impl Ranges {
         skipped: u64,
     ) -> Self {
         let cells = if step.unsigned_abs() > run.size {
-            // Each index is in a cell of its own.
+            // Each index is in a separate cell.
             count as u64
         } else {
             // The range skips no cell.

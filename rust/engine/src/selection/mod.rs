@@ -30,7 +30,7 @@ pub struct ListEntry {
 
 /// One axis of a selection, as the caller passes it.
 pub enum Request<'a> {
-    /// `count` indices from `start`, every `step`; `stride` bytes apart in the buffer.
+    /// `count` indices from `start`, every `step`; `stride` bytes from each other in the buffer.
     Range {
         /// The first index.
         start: i64,
@@ -41,7 +41,7 @@ pub enum Request<'a> {
         /// The byte stride in the caller's buffer.
         stride: isize,
     },
-    /// Any indices, `stride` bytes apart in the buffer.
+    /// Any indices, `stride` bytes from each other in the buffer.
     List {
         /// The indices.
         indices: &'a [i64],

@@ -6,8 +6,8 @@ use super::{has_bytes, joined};
 use super::{Change, Unversioned, Updater, ValuePart, ValueReader};
 use crate::error::{Error, Kind, Result, AMBIGUOUS_WRITE};
 
-/// Updates of documents, unlike chunks, may give another value when they run twice; documents are
-/// small.
+/// The size up to which an update is a document. Unlike updates of chunks, updates of documents may
+/// return another value when they run twice.
 const DOCUMENT_BYTES: u64 = 1 << 20;
 
 /// The new value of an attempted write.
@@ -23,7 +23,8 @@ pub(super) enum AttemptedWrite {
 }
 
 impl AttemptedWrite {
-    /// `strict`: no change is made if the value differs, so that chunks are compared, too.
+    /// With `strict` the update changes nothing if the value differs, so that chunks are compared,
+    /// too.
     pub(super) fn of(change: &Change<'_>, strict: bool) -> Result<Self> {
         let parts = match change {
             Change::Keep => return Ok(AttemptedWrite::Untracked),
@@ -87,7 +88,7 @@ impl AttemptedWrite {
         })
     }
 
-    /// Whether the update gives the same value when it runs on its own result.
+    /// Return whether the update returns the same value when it runs on its own result.
     fn is_idempotent(&self, updater: &mut Updater<'_, '_>) -> Result<bool> {
         let reader = match self {
             AttemptedWrite::Bytes(bytes) => Some(Unversioned(bytes.clone())),

@@ -10,7 +10,7 @@ use crate::pool::QueuedOperation;
 /// The result of [`super::Store::open`].
 pub type OpenResult = Result<Option<Box<dyn ValueReader>>>;
 
-/// Tells whether the caller of an asynchronous operation still needs the result.
+/// Whether the caller of an asynchronous operation still needs the result.
 pub trait CancelToken: Send + Sync {
     /// Whether the result is needed; otherwise the operation need not start, or be retried.
     fn is_active(&self) -> bool;

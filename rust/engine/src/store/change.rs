@@ -68,7 +68,7 @@ impl Change<'_> {
     }
 }
 
-/// What an update needs to know.
+/// The options of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpdateOptions {
     /// Whether the updater needs the current value.

@@ -1,4 +1,4 @@
-//! Adapter that makes a [`Store`] of simple calls, such as those of a Python object.
+//! Adapter that implements a [`Store`] with simple calls, such as those of a Python object.
 
 use std::any::Any;
 use std::fmt::Debug;

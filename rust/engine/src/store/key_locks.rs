@@ -1,4 +1,4 @@
-//! Locks by key within a process, for stores without locks of their own.
+//! Locks by key within a process, for stores without locks.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};

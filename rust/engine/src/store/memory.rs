@@ -294,8 +294,8 @@ impl Store for MemoryStore {
     }
 }
 
-/// The bytes of a new value. Shared bytes are kept, and a worker's buffer is taken if it fits well;
-/// other parts are copied, and the buffer returns to the worker.
+/// Return the bytes of a new value. This shares shared bytes, and takes a worker's buffer if it
+/// fits well. It copies other parts, and the buffer returns to the worker.
 pub(super) fn into_shared_bytes(
     parts: &mut [ValuePart<'_>],
     current: Option<&dyn ValueReader>,

@@ -57,7 +57,7 @@ pub use wrappers::{CountingStore, Counts};
 pub use wrappers::{LimitObserver, Limits, OnPermit, OwnedPermit, Permit, RateLimiter};
 pub use wrappers::{RetryPolicy, RetryingStore, Transience};
 
-/// How often a read starts again because the value was replaced meanwhile.
+/// The number of attempts of a read whose value other writes replace.
 const ATTEMPTS: usize = 100;
 
 /// The number of attempts to read a value in parts. Then one request reads the whole value, which
@@ -109,7 +109,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// The level below `prefix`, given every key under it in order.
+    /// Return the level below `prefix`, from every key under it in order.
     pub fn of<'k>(keys: impl IntoIterator<Item = &'k str>, prefix: &str) -> Self {
         let mut listing = Listing::default();
         for key in keys {
@@ -128,10 +128,10 @@ impl Listing {
     }
 }
 
-/// What exists at the path of a key in a file system.
+/// The kind of a key's path in a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathKind {
-    /// Nothing.
+    /// Nothing exists.
     Nothing,
     /// A regular file: the value.
     Value,
@@ -148,10 +148,11 @@ pub trait Store: Send + Sync + Debug {
     /// Open a value; None if the key is absent (a folder counts as absent).
     fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>>;
 
-    /// Decide and apply one change atomically: no other `update` of this key, by any thread or
-    /// process, happens between. `updater` gets the current value if `options` ask for it.
-    /// Otherwise it gets None, and runs before anything is locked. `updater` may use other keys of
-    /// the store, and may open `key`.
+    /// Decide and apply one change atomically: no other thread or process updates this key in
+    /// between.
+    ///
+    /// `updater` receives the current value if `options` request it. Otherwise it receives None,
+    /// and runs before any lock. `updater` may use other keys of the store, and may open `key`.
     fn update<'a>(
         &self,
         key: &str,
@@ -188,8 +189,8 @@ pub trait Store: Send + Sync + Debug {
         Ok(())
     }
 
-    /// What exists at the path of `key` in a local file system. None: the store is not one, or has
-    /// staged changes.
+    /// Return the kind of the path of `key` in a local file system. None: the store is not local,
+    /// or has staged changes.
     fn path_kind(&self, key: &str) -> Result<Option<PathKind>> {
         self.inner().map_or(Ok(None), |inner| inner.path_kind(key))
     }
@@ -216,9 +217,9 @@ pub trait Store: Send + Sync + Debug {
         self.inner().is_some_and(|inner| inner.replaces_atomically(prefix))
     }
 
-    /// Move every key under `staged` to `prefix`, atomically for readers and when the process is
-    /// killed. The keys that were under `prefix` are removed, or are under `staged` afterwards.
-    /// False: not supported; nothing changed.
+    /// Move every key under `staged` to `prefix`, atomically for readers and if the process is
+    /// killed. The old keys under `prefix` are removed, or move to `staged`. Return false, without
+    /// effect, if the store does not support this.
     fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
         self.inner().map_or(Ok(false), |inner| inner.replace_prefix(staged, prefix))
     }
@@ -265,8 +266,8 @@ pub trait Store: Send + Sync + Debug {
         })
     }
 
-    /// Apply all `changes` atomically, if each precondition holds. False: one does not hold, and
-    /// nothing changed. None: not supported.
+    /// Apply all `changes` atomically, if each precondition holds. Return false, without effect, if
+    /// one does not hold. None: not supported.
     fn exchange(&self, _changes: &[Exchange]) -> Result<Option<bool>> {
         Ok(None)
     }
@@ -326,7 +327,7 @@ pub trait Store: Send + Sync + Debug {
     }
 
     /// Wait for a permit to decode or encode a chunk, which the returned guard holds. No request
-    /// runs meanwhile.
+    /// runs during the wait.
     fn coding_permit(&self) -> Result<Option<Permit<'_>>> {
         self.inner().map_or(Ok(None), |inner| inner.coding_permit())
     }
@@ -466,8 +467,8 @@ impl dyn Store + '_ {
         Ok(())
     }
 
-    /// Change `key` to `data` if its value is `expected` (None: absent), atomically. Returns false,
-    /// and changes nothing, if it is not.
+    /// Change `key` to `data` if its value is `expected` (None: absent), atomically. Return false,
+    /// without effect, if it is not.
     pub fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&[u8]>) -> Result<bool> {
         let mut matched = false;
         let options = UpdateOptions { strict: true, ..UpdateOptions::READ_CURRENT };

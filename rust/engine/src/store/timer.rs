@@ -18,7 +18,7 @@ struct Entry {
     work: Work,
 }
 
-/// The pending entries; a thread exists while there are any.
+/// The pending entries; a thread runs while any exist.
 #[derive(Default)]
 struct Timer {
     entries: Mutex<Entries>,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::Version;
 use crate::error::{Error, Kind, Result};
 
-/// What the caller is going to read, so that a remote store can fetch it with the first request.
-/// Local and memory stores ignore the hint.
+/// The bytes that the caller is going to read, so that a remote store can fetch them with the first
+/// request. Local and memory stores ignore the hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadHint {
     /// The whole value.
@@ -31,7 +31,7 @@ pub enum ReadHint {
 /// How bytes of a value are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadFlags {
-    /// A cache stores what is decoded from these bytes, not the bytes.
+    /// A cache stores the decoded values of these bytes, not the bytes.
     pub decoded_is_cached: bool,
     /// The read belongs to an earlier request, see [`super::Store::is_local`].
     pub continues_request: bool,
@@ -46,7 +46,7 @@ pub trait ValueReader: Send + Sync {
     fn version(&self) -> Option<Version>;
 
     /// The version for comparison with an earlier one. A value that changed very recently has no
-    /// `version`: it could change again and keep the same time stamp.
+    /// `version`, because another change could have the same time stamp.
     fn state(&self) -> Option<Version> {
         self.version()
     }
@@ -94,7 +94,7 @@ pub trait DecodedCache: Send + Sync {
     /// The chunk that `level` decodes from `size` bytes at `offset`.
     fn get(&self, offset: u64, size: u64, level: u64) -> Option<Arc<Vec<u8>>>;
 
-    /// Store such a chunk.
+    /// Store a decoded chunk.
     fn insert(&self, offset: u64, size: u64, level: u64, bytes: Vec<u8>);
 }
 

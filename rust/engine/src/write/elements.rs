@@ -53,8 +53,8 @@ impl<'a> NewElements<'a> for CallerElements<'a, '_, '_> {
             if copy.cell != 0 || bytes != level.decoded_bytes {
                 return None;
             }
-            // SAFETY: the caller of `write` guarantees every offset of the selection, and changes
-            // nothing until the write has ended.
+            // SAFETY: the caller of `write` guarantees every offset of the selection, and does not
+            // change the elements until the write ends.
             let bytes = unsafe { std::slice::from_raw_parts(self.value.0.offset(copy.caller), bytes) };
             (!self.is_bool || copy::are_valid_bools(bytes)).then_some(bytes)
         })

@@ -43,7 +43,8 @@ pub(crate) trait NewElements<'a>: Sync {
     /// The array index of its first element.
     fn origin(&self) -> &[u64];
 
-    /// Whether every element inside `bounds`, if there are any, is new.
+    /// Return whether every element inside `bounds` is new. Without bounds every element must be
+    /// new.
     fn is_full(&self, bounds: Option<&[u64]>) -> bool;
 
     /// The decoded bytes, if they are contiguous in the form without codecs.
@@ -68,7 +69,7 @@ pub(crate) trait NewSubchunks<'a>: Sync {
 /// Processes the cell of a subchunk and its new elements.
 pub(crate) type SubchunkWork<'w, 'a> = dyn FnMut(&[u64], &dyn NewElements<'a>) -> Result<()> + 'w;
 
-/// Completes the new elements of a chunk with the given others, if it needs any.
+/// Completes the new elements of a chunk with the other elements, if it needs any.
 pub(crate) type CompleteChunk<'w> = dyn FnMut(Option<&[u8]>) -> Result<Arc<Vec<u8>>> + 'w;
 
 /// A subchunk to write: its number in the index, and in [`NewSubchunks`].
@@ -359,8 +360,8 @@ impl<'a> Writer<'a> {
             Body::Foreign(codec) => codec
                 .encode(chunk, &mut inner, &mut scratch.context)
                 .map_err(|error| error.in_codec(codec.name())),
-            // SAFETY: the caller of `write` keeps the targets of its handles; those of the current
-            // chunk point into memory that `elements_chunk` owns until this returns.
+            // SAFETY: the caller of `write` keeps the targets of its handles alive. Those of the
+            // current chunk point into memory that `elements_chunk` owns until this returns.
             Body::Vlen(_) => unsafe { vlen::encode(chunk, &mut inner) },
             _ => return level.bytes_codecs.encode(chunk, out, scratch).map(|()| true),
         };

@@ -228,7 +228,7 @@ fn assemble<'a>(
     Ok(Some(parts))
 }
 
-/// Keep the encoded bytes of the untouched subchunks `numbers`.
+/// Copy the encoded bytes of the untouched subchunks `numbers`.
 fn keep_untouched(
     shard: &Shard,
     stored_shard: Option<&StoredShard<'_>>,

@@ -89,8 +89,8 @@ impl ElementChunk {
             copy::normalize_bools(unsafe { initialised_mut(&mut self.values[low..high]) });
         }
         if has_handles {
-            // SAFETY: so are those of handles; the caller keeps the targets of the handles that
-            // were just copied.
+            // SAFETY: the offsets of handles are valid, too. The caller keeps the targets of the
+            // copied handles alive.
             let elements_copy = unsafe { gather_elements(portion, initialised_mut(&mut self.values)) };
             self.elements.push(elements_copy?);
         }
@@ -115,7 +115,7 @@ impl ElementChunk {
             handles.clear();
             // SAFETY: of handles all bytes are initialised.
             handles.extend_from_slice(unsafe { initialised(&self.values) });
-            // SAFETY: `elements` has what the handles point to; those never written are empty.
+            // SAFETY: `elements` owns the targets of the handles; unwritten handles are empty.
             let elements_copy = unsafe { gather_elements(portion, &mut handles) };
             let result = elements_copy.map(|elements_copy| {
                 target.arena.add(elements_copy);
@@ -151,14 +151,14 @@ impl ElementChunk {
         Some(RawElements { written, all: None, is_bool: array.is_bool })
     }
 
-    /// Restore the elements of such a chunk after a failed write.
+    /// Restore the elements of a variable-length chunk after a failed write.
     pub(super) fn restore_elements(&mut self, mut raw: RawElements) {
         raw.make_mutable();
         self.values = ChunkMemory::Own(raw.written);
     }
 
-    /// All elements of such a chunk: the unwritten ones come from `rest`, which is needed only if
-    /// there are any. A later call may pass another `rest`.
+    /// Return all elements of a variable-length chunk. The unwritten ones come from `rest`, which
+    /// is needed only if some are unwritten. A later call may pass another `rest`.
     pub(super) fn complete(
         &self,
         raw: &mut RawElements,

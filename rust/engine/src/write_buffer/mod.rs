@@ -136,8 +136,8 @@ impl WriteBuffer {
         drop(self.with(|buffered| std::mem::take(&mut buffered.chunks)));
     }
 
-    /// Set the end of `array` along some axes. Chunks that lie completely outside are discarded,
-    /// and refused to writes that have already begun.
+    /// Set the end of `array` along some axes. This discards chunks that lie completely outside,
+    /// and rejects writes to them, also those already started.
     pub fn trim(&self, array: &Array, ends: &[Option<u64>]) {
         let ends = self.with(|buffered| {
             buffered.ends.resize(array.dim_grids.len(), None);
@@ -180,7 +180,7 @@ impl WriteBuffer {
         self.with(|buffered| buffered.chunks.get(cell).cloned())
     }
 
-    /// None: the array has no such chunk any more.
+    /// None: the resized array no longer has the chunk.
     fn find_or_create(&self, array: &Array, cell: &[u64]) -> Result<Option<Arc<BufferedChunk>>> {
         self.with(|buffered| {
             if buffered.is_closed {
@@ -205,7 +205,7 @@ impl WriteBuffer {
 /// As for [`write::write`].
 ///
 /// # Errors
-/// If there is no memory, or the write buffer is closed.
+/// If memory is exhausted, or the write buffer is closed.
 pub unsafe fn write(
     operation: Operation<'_>,
     buffer: &WriteBuffer,
@@ -251,8 +251,8 @@ pub unsafe fn read(
         let reader = Reader::new(operation, chunk.spread);
         let matches = &read::Target::new(out, &arena);
         let target = &Target { out, arena: &arena };
-        // Deliver the buffered elements, and return whether that was everything. None: the chunk
-        // was stored meanwhile, and an earlier read of the store may be outdated.
+        // Deliver the buffered elements, and return whether that was everything. None: another
+        // thread stored the chunk, so that an earlier read of the store may be outdated.
         let deliver = |state: &mut State, rest_is_delivered: bool, scratch: &mut Scratch| match state {
             State::Some(node) => {
                 let coverage = if rest_is_delivered { Coverage::All } else { node.covers(&chunk.portion)? };
@@ -310,13 +310,13 @@ impl KeyInterval<'_> {
     }
 }
 
-/// Discard the buffered chunks with such keys.
+/// Discard the buffered chunks with keys in the interval.
 pub fn discard(operation: Operation<'_>, buffer: &WriteBuffer, keys: KeyInterval<'_>) {
     buffer.discard(|cell| keys.contain(operation, cell).unwrap_or(false));
 }
 
-/// Store the buffered chunks with such keys. They leave the buffer, unless it `stays`. Reads and
-/// writes of these chunks wait meanwhile.
+/// Store the buffered chunks with keys in the interval. They leave the buffer, unless it `stays`.
+/// Reads and writes of these chunks wait until then.
 ///
 /// # Errors
 /// As for [`write::write`].

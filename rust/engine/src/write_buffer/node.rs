@@ -82,8 +82,8 @@ impl Node {
         })
     }
 
-    /// Store the buffered elements of the chunk at `key`. If the node `stays`, or storing fails, it
-    /// keeps its elements.
+    /// Store the buffered elements of the chunk at `key`. If the node `stays`, or the store fails,
+    /// the elements remain in the node.
     pub(super) fn store(
         &mut self,
         key: &str,
@@ -285,7 +285,7 @@ impl Subchunks {
         encoded.map(|encoded| Some(Arc::new(encoded))).ok_or_else(|| Error::internal("a shard is in use"))
     }
 
-    /// Restore such a shard after a failed write.
+    /// Restore the encoded shard after a failed write.
     fn restore_encoded(&mut self, shard: &Shard, encoded: Arc<Vec<u8>>) {
         let slab = Slab::of(uninitialised_all(Arc::unwrap_or_clone(encoded)));
         // SAFETY: each slot is used once.

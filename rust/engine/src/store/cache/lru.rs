@@ -212,8 +212,8 @@ impl Lru {
         self.insert(name, kind, entry, epoch, Instant::now());
     }
 
-    /// Drop the bytes of a value whose decoded chunks are cached; returns whether it did. A value
-    /// without a version keeps its bytes unless one chunk covers it.
+    /// Drop the bytes of a value whose decoded chunks are cached, and return whether this dropped
+    /// any. The bytes of a value without a version stay unless one chunk covers it.
     fn drop_bytes(&mut self, name: &str) -> bool {
         let Some(KeyEntries { value: Some(slot), parts }) = self.names.get_mut(name) else { return false };
         let CacheEntry::Whole(whole) = &slot.entry else { return false };

@@ -115,7 +115,7 @@ impl CachedStore {
         reads_whole(hint, size) && size <= self.memory.limit && !self.memory.with(|lru| lru.has_decoded(name))
     }
 
-    /// Whether nothing but the existence of a value is cached.
+    /// Return whether the cache holds only the existence of a value.
     fn lacks_parts(&self, name: &str) -> bool {
         self.memory.with(|lru| lru.lacks_parts(name))
     }
@@ -321,8 +321,8 @@ impl Store for CachedStore {
         let is_local = self.inner.is_local();
         let version = version.filter(|_| whole_value.is_some() || is_local);
         let is_open = options.precondition == Precondition::Anything;
-        // A cached version is no precondition of the caller: a mismatch makes the store run the
-        // updater again.
+        // The cached version is not a precondition of the caller: after a mismatch the store runs
+        // the updater again.
         let options = match (is_open && !options.strict, version) {
             (true, Some(version)) => {
                 UpdateOptions { version: true, precondition: Precondition::Version(version), ..options }

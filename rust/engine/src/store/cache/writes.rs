@@ -99,7 +99,7 @@ impl Drop for UpdateInProgress {
     }
 }
 
-/// What is known about a written value.
+/// The known part of a written value.
 pub(super) enum WrittenValue {
     Unknown,
     Absent,

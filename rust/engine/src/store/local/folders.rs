@@ -264,8 +264,8 @@ fn ignore_absence(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Create the missing folders of `path`, unless others remove them meanwhile. Return the folders
-/// that got new entries, outermost first.
+/// Create the missing folders of `path`, unless other processes remove them at the same time.
+/// Return the folders with new entries, outermost first.
 pub(super) fn create_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.is_dir()).collect();
     let mut changed_folders = Vec::with_capacity(missing.len());

@@ -3,13 +3,13 @@
 //!
 //! The lock file of the file `key` is `key.__lock`, and it becomes the new value. Only the holder
 //! of an exclusive lock on the whole file *at this path* may write to it, remove it, or rename it
-//! to `key`. A process that waited for the lock may find that the file has lost its path meanwhile
-//! (it became the value, or was removed): then its lock is void, and it starts again. Readers never
-//! lock. A killed process leaves at most an unlocked lock file, which the next writer takes over.
+//! to `key`. While a process waits for the lock, the file may lose its path, because it became the
+//! value or was removed. Then the lock is void, and the process starts again. Readers never lock. A
+//! killed process leaves at most an unlocked lock file, which the next writer takes over.
 //!
-//! Some file systems have no locks. There the lock file belongs to the process that created it and
-//! names this process; the new value is a separate file. If that process of this machine has ended,
-//! its lock file is removed, by one process at a time under a second lock file.
+//! Some file systems have no locks. On these, the lock file belongs to the process that created it
+//! and names this process; the new value is a separate file. If that process ran on this machine
+//! and has ended, one process at a time removes its lock file, under a second lock file.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{Hash, Hasher};
@@ -86,7 +86,7 @@ impl Lock {
                 Ok(Attempt::Acquired(bytes))
                     if bytes > 0 && Owner::of(&path)?.is_some_and(|it| !it.is_dead()) =>
                 {
-                    // The owner has found no locks in this file system.
+                    // The owner's file system has no locks.
                     drop(file);
                     step(&mut wait)?;
                 }
@@ -167,7 +167,7 @@ impl Lock {
         &self.path
     }
 
-    /// Give up the path: another process removed the file against the protocol.
+    /// Release the path, because another process removed the file against the protocol.
     pub(super) fn give_up_path(&mut self) {
         self.has_path = false;
     }
@@ -237,7 +237,7 @@ fn is_unsupported(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(libc::ENOTSUP)
 }
 
-/// Open a lock file, and tell whether that created it.
+/// Open a lock file. Return whether this call created it.
 fn open_or_create(path: &Path) -> io::Result<(File, bool)> {
     loop {
         match options().create_new(true).open(path) {

@@ -103,7 +103,7 @@ impl LocalStore {
         Ok(created.map_err(|error| Failure::new("create folder", folder, error))?)
     }
 
-    /// Make the entries of `folders` durable, if the settings ask for it.
+    /// Sync the entries of `folders` to the disk, if the settings require it.
     fn synchronise_folders(&self, folders: &[PathBuf]) -> Result<()> {
         for folder in folders.iter().rev().filter(|_| self.settings.durable) {
             match folders::sync_folder(folder) {
@@ -263,7 +263,7 @@ impl LocalStore {
         for _ in 0..ATTEMPTS {
             let lock = match self.lock(&path) {
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                    // The folder is missing, so the key is absent: a change that stores nothing
+                    // The folder is missing, so the key is absent. A change that stores nothing
                     // needs no folder. A new value is written if the key is still absent under the
                     // lock.
                     if options.current && if_absent.is_none() {
@@ -530,7 +530,8 @@ fn write_all(mut file: &File, pending: &mut Vec<IoSlice<'_>>) -> io::Result<u64>
     Ok(size)
 }
 
-/// Give the new value the permissions of the file that it replaces, before it is written.
+/// Set the permissions of the new value to those of the file that it replaces, before it is
+/// written.
 fn keep_permissions(path: &Path, file: &File) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(old) if old.is_file() && old.mode() != file.metadata()?.mode() => {

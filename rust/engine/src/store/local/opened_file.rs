@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::scratch::sized;
 use crate::store::Call;
 
-/// An open file. Replacing the value gives its path to another file, so this one does not change.
+/// An open file. A new value moves to the path as another file, so this one does not change.
 pub(super) struct LocalValue {
     pub(super) file: File,
     state: FileState,
@@ -27,7 +27,7 @@ enum FileAccess {
     Direct,
 }
 
-/// Open the value at `path`; None unless it is a regular file. A plain read makes three system
+/// Open the value at `path`; None unless it is a regular file. A plain read needs three system
 /// calls: open, statx and close.
 pub(super) fn open_value(path: &Path, read_mode: ReadMode) -> io::Result<Option<LocalValue>> {
     let (file, direct) = match open(path, read_mode == ReadMode::Direct) {

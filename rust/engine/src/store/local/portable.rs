@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Not all systems have such a flag.
+/// Not all systems have this flag.
 #[cfg_attr(all(target_os = "linux", not(feature = "portable")), expect(dead_code))]
 pub(super) const DIRECT: libc::c_int = 0;
 

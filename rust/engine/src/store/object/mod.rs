@@ -269,9 +269,10 @@ impl HttpClient {
         }
     }
 
-    /// Get a range of an object, given as the value of the `Range` header, or all of it. `on_done`
-    /// runs in a thread that serves other responses: it passes long work to [`run_blocking`]. The
-    /// request is dropped soon after `is_active` returns false.
+    /// Get an object, or the range in the value of its `Range` header.
+    ///
+    /// `on_done` runs in a thread that serves other responses: it passes long work to
+    /// [`run_blocking`]. The client drops the request soon after `is_active` returns false.
     pub fn get(
         self: &Arc<Self>,
         url: &str,
@@ -291,8 +292,8 @@ impl HttpClient {
         });
     }
 
-    /// Run a request when it has a permit, and pass its result to `on_done` as long as it is
-    /// needed.
+    /// Run a request once it has a permit, and pass its result to `on_done` as long as its caller
+    /// needs it.
     fn start<T: RequestOutcome>(
         self: &Arc<Self>,
         transport: &'static Transport,

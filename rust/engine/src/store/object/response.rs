@@ -60,8 +60,8 @@ pub(super) async fn read_body(
     Some(ResponseBody { data, first, size, tag, is_strong })
 }
 
-/// An empty part at the end of an object, for a range beyond its end. The server tells the size in
-/// a header, or in the body as S3 does.
+/// Return an empty part at the end of an object, for a range beyond its end. The server sends the
+/// size in a header, or in the body as S3 does.
 pub(super) fn empty_part_at_end(
     head: &Parts,
     error_body: &[u8],

@@ -126,7 +126,7 @@ impl Transport {
     }
 }
 
-/// Run work that waits for other responses or for Python; other threads serve responses meanwhile.
+/// Run work that waits for other responses or for Python, while other threads serve responses.
 pub fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current() {
         Ok(_) => tokio::task::block_in_place(work),

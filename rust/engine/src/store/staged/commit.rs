@@ -9,8 +9,8 @@ use crate::pool;
 use crate::store::exchange::{Exchange, Expected, NewValue};
 use crate::store::{read_all, Change, ReadHint, Store, UpdateOptions, ValuePart};
 
-/// Applies a staged change to a value that others have written meanwhile; None: the change depends
-/// on the old value.
+/// Applies a staged change to a value that another writer has changed; None: the change depends on
+/// the old value.
 pub type Redo<'r> = &'r (dyn Fn(&str, Option<&[u8]>) -> Result<Option<NewValue>> + Sync);
 
 /// The outcome of a commit.
@@ -39,13 +39,14 @@ enum Redecision {
 const MAX_SPURIOUS_CONFLICTS: usize = 8;
 
 impl StagedStore {
-    /// Apply the changes to the inner store; later changes are refused.
+    /// Apply the changes to the inner store, and reject later changes.
     ///
-    /// With `atomic`, or if it costs nothing, all changes are applied at once or none. Otherwise
-    /// keys that were only read are compared first, and each other key when it is written, so that
-    /// a conflict may leave some changes applied. `redo` can resolve a conflict. A second call
-    /// returns the outcome again, for callers that were interrupted; after an error it applies the
-    /// remaining changes.
+    /// With `atomic`, or if it costs nothing, this applies all changes atomically or none.
+    /// Otherwise it compares keys that were only read first, and each other key when it writes it,
+    /// so that a conflict may leave some changes applied. `redo` can resolve a conflict.
+    ///
+    /// A second call returns the outcome again, for callers that were interrupted. After an error
+    /// it applies the remaining changes.
     pub fn commit(&self, atomic: bool, redo: Redo<'_>) -> Result<CommitOutcome> {
         let (mut stage, earlier_outcome) = self.with(|stage| {
             let outcome = stage.outcome.clone();

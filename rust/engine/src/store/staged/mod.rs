@@ -170,7 +170,7 @@ impl StagedStore {
         })
     }
 
-    /// Whether the staged value of `key` does not depend on what others store before the commit.
+    /// Return whether the staged value of `key` is independent of other writes before the commit.
     pub fn overwrites(&self, key: &str) -> bool {
         self.with(|stage| match stage.keys.get(key) {
             Some(StagedKey { new: NewValue::Unchanged, .. }) | None => stage.covers(key),

@@ -294,8 +294,8 @@ impl AsyncGet for CoalescingGet {
     }
 }
 
-/// Merge spans of a value of `size` bytes into parts, and tell whether a part has several spans.
-/// The size may be unknown (`i64::MAX`).
+/// Merge spans of a value of `size` bytes into parts. Return for each part whether it has several
+/// spans. The size may be unknown (`i64::MAX`).
 fn merge_spans(spans: &[Span], size: i64, gap: u64) -> Vec<(Range<u64>, bool)> {
     let inside = |&(first, last): &Span| {
         let begin = if first < 0 { size.saturating_add(first) } else { first };

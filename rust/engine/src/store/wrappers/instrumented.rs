@@ -82,7 +82,7 @@ pub struct CurrentValueReads {
     pub bytes: u64,
 }
 
-/// Observes every call, in the thread that makes it; an error fails the call.
+/// Observes every call, in the calling thread; an error fails the call.
 pub trait StoreObserver: Send + Sync + Debug {
     /// Runs before the call. The returned permit lives until the call ends.
     fn before(&self, _call: Call) -> Result<Option<Permit<'_>>> {
@@ -195,7 +195,7 @@ fn bytes_in_memory(opened: Option<&dyn ValueReader>) -> u64 {
     opened.and_then(ValueReader::bytes).map_or(0, |bytes| bytes.len() as u64)
 }
 
-/// Run `start_call` when the observer permits it, and report the end; `bytes` gives the size.
+/// Run `start_call` when the observer permits it, and report the end; `bytes` returns the size.
 fn start_async<T: 'static, W: StoreObserver + 'static>(
     observer: &Arc<W>,
     call: Call,
@@ -293,7 +293,7 @@ impl<W: StoreObserver + 'static> Store for InstrumentedStore<W> {
         updater: &mut Updater<'_, 'a>,
     ) -> Result<UpdateOutcome<'a>> {
         self.report(Call::Update, key, |trace| {
-            // A store that compares versions opens nothing before the first conflict.
+            // A store that compares versions does not open the value before the first conflict.
             let mut is_unread = options.precondition != Precondition::Anything;
             self.inner.update(key, options, &mut |current| {
                 let counted = current.map(CountedReads::of);
@@ -472,7 +472,7 @@ impl ValueReader for CountedReads<'_> {
 /// Delays calls, like a remote store.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Latency {
-    /// The delay of calls that change nothing.
+    /// The delay of calls that do not change a value.
     pub read: Duration,
     /// The delay of calls that may change the store.
     pub write: Duration,

@@ -49,7 +49,7 @@ struct Retrier<F> {
     classify_foreign: F,
 }
 
-/// Whether an error is transient, and what it says about a write.
+/// Whether an error is transient, and whether the failed write may have happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transience {
     /// A retry cannot succeed.
@@ -58,7 +58,7 @@ pub enum Transience {
     Transient,
     /// A retry may succeed. The response was lost: the request may have been applied.
     Ambiguous,
-    /// A retry may succeed. The server stated that the request was not applied.
+    /// A retry may succeed. The server reported that it did not apply the request.
     NotApplied,
 }
 
@@ -126,8 +126,8 @@ impl<F: Fn(Error) -> (Error, Transience) + Send + Sync + 'static> Retrier<F> {
 type StartAsync<T> = Arc<dyn Fn(Completion<T>) + Send + Sync>;
 
 impl<F: Fn(Error) -> (Error, Transience) + Send + Sync + 'static> Retrier<F> {
-    /// Start an operation, and again after transient errors as long as its caller needs the result.
-    /// No thread waits meanwhile.
+    /// Start an operation, and retry it after transient errors as long as its caller needs the
+    /// result. No thread waits for it.
     fn run_async<T: 'static>(self: Arc<Self>, retries: u64, start: StartAsync<T>, completion: Completion<T>) {
         if !completion.is_active() {
             return;

@@ -10,11 +10,12 @@ use crate::store::{
     Store, UpdateOptions, UpdateOutcome, Updater, ValueReader, Version,
 };
 
-/// Keeps metadata documents in one store and all other values, the chunks, in another.
+/// A store that keeps metadata documents in one store, and all other values, the chunks, in
+/// another.
 ///
-/// Documents are recognised by name: "zarr.json", and names that begin with "." (".zarray",
-/// ".zmetadata"; also ".shape", which is only locked). Chunks in the store of documents are
-/// invisible, and vice versa.
+/// Names identify documents: "zarr.json", and names that begin with "." (".zarray", ".zmetadata";
+/// also ".shape", which is only locked). Chunks in the store of documents are invisible, and vice
+/// versa.
 #[derive(Debug)]
 pub struct SplitStore {
     metadata: Arc<dyn Store>,
