@@ -112,7 +112,7 @@ print(peak() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
 def test_cache_of_absent_chunks_respects_its_limit(tmp_path: Path) -> None:
-    """An entry for an absent chunk holds only the fact that it is absent."""
+    """Cache entries for absent chunks hold no elements."""
     limit = 10_000_000
     done = subprocess.run(
         [sys.executable, "-c", CACHED, str(tmp_path), str(limit)],

@@ -152,7 +152,7 @@ def test_busy_server_has_applied_no_change(far: tuple[Proxy, FsspecStore], lose:
 
 
 def test_other_sessions_are_not_traced() -> None:
-    """Other botocore sessions, of older versions or other libraries, stay unchanged."""
+    """A session has one trace configuration; objects of other libraries have none."""
 
     async def watched() -> int:
         async with aiohttp.ClientSession() as session:

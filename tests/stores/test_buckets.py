@@ -379,7 +379,7 @@ def test_expired_signing_keys_are_renewed(s3: Proxy, monkeypatch: pytest.MonkeyP
 def test_rejected_credentials_fall_back_to_file_system(
     s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file system handles the rejection; the engine retries its own requests later."""
+    """The file system handles the rejection; the engine sends requests again later."""
     store = of_s3(s3, "known")
     store.put("a", b"x")
     store.get("a")

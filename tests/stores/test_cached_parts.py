@@ -67,7 +67,7 @@ def put(folder: Path, value: int, at: float) -> None:
 
 @pytest.fixture(params=["tag", "time", "nothing", "fsspec", "own"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any, Proxy | None]]:
-    """Return a store of a folder without generations, and its request counter."""
+    """Yield a store of a folder, with or without generations, and its request counter."""
     if request.param == "own":
         yield ForeignStore(Untold(tmp_path), read_only=True), None
         return

@@ -98,7 +98,7 @@ def test_conflict_calls_function_again(cache: LRUStoreCache, inner: Compares) ->
 def test_error_of_function_reaches_user(
     cache: LRUStoreCache, inner: Compares, kind: type[BaseException]
 ) -> None:
-    """An error of the update function for the current value, or an exit exception, is raised."""
+    """An error for the current value propagates; an exit exception propagates at once."""
     inner.data["k"] = b"old"
     cache.get("k")
     inner.data["k"] = b"new"
