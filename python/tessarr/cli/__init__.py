@@ -1,8 +1,12 @@
 """The command ``tessarr``: one module for each verb.
 
-Exit codes: 0 success; 1 the command failed (its reason is on stderr, in one line), or `verify`,
-`diff` or ``consolidate --check`` found something; 2 wrong usage, and of `verify` and `diff` that
-they could not do their work; 130 interrupted.
+Exit codes:
+
+- 0: success;
+- 1: the command failed with a one-line message on stderr, or `verify`, `diff` or
+  ``consolidate --check`` reported findings;
+- 2: wrong usage; `verify` and `diff` also return 2 if they cannot finish;
+- 130: interrupted.
 """
 
 from __future__ import annotations
@@ -66,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments
-        What follows the command's name; by default `sys.argv`.
+        The arguments after the name of the command; by default those of `sys.argv`.
 
     Returns
     -------
@@ -84,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Replace characters that the terminal lacks.
+        # Replace characters that the terminal cannot show.
         sys.stdout.reconfigure(errors="replace")
     parser = build_parser()
     if not (sys.argv[1:] if arguments is None else arguments):
@@ -100,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code: int = parsed.run(parsed)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the pipe, such as `head`, has ended.
+        # The process that reads the pipe, such as `head`, has ended.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -116,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _describe_error(error: Exception) -> str:
-    """Return the reason of an error in one line; user code may raise any exception."""
+    """Return one line that describes an error; user code may raise any exception."""
     is_known = isinstance(error, TessarrError | OSError)
     text = str(error) if is_known else f"{type(error).__name__}: {error}"
     notes: list[str] = getattr(error, "__notes__", [])
@@ -129,7 +133,7 @@ def _print_warning(message: Warning | str, category: type[Warning], *_: Any, **_
 
 
 class _VersionAction(argparse.Action):
-    """Prints the version, and looks it up only then."""
+    """Print the version; look it up only if the user passes this option."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         import tessarr
@@ -139,18 +143,18 @@ class _VersionAction(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that accepts options anywhere and suggests similar words for wrong ones."""
+    """A parser that accepts options anywhere and suggests similar words for unknown ones."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._parses_intermixed = False
-        # Lists of lengths may begin like an option: -1,100.
+        # A list of lengths may start with a dash: -1,100.
         self._negative_number_matcher = re.compile(r"-\.?\d")
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] # overloaded
         self, args: Any = None, namespace: Any = None
     ) -> Any:
-        """Parse words; options may stand between the arguments of a verb."""
+        """Parse words; options may stand between positional arguments."""
         if self._parses_intermixed or self._subparsers is not None:
             return super().parse_known_args(args, namespace)
         # parse_known_intermixed_args calls this method again.
@@ -161,7 +165,7 @@ class _Parser(argparse.ArgumentParser):
             self._parses_intermixed = False
 
     def format_options(self, text: str) -> str:
-        """Return a message with keywords of Python as the options of this command."""
+        """Return a message with Python keywords replaced by the options of this command."""
         return format_options(text, self._option_string_actions)
 
     def error(self, message: str) -> NoReturn:

@@ -40,7 +40,7 @@ _REMOTE_LINK: Final = Link(latency_s=0.03, bytes_per_s=1e8, concurrency=8)
 
 _WEIGHTS: Final = {"reading": 1.0, "size": 1.0, "writing": 0.1}
 _OBJECT_WEIGHT: Final = 0.02
-"""Of two that are as good, the one of fewer objects."""
+"""The weight of the object count, which decides between layouts of nearly equal cost."""
 _PREFERRED_FACTOR: Final = 4.0
 _MAX_ROWS: Final = 10
 
@@ -142,7 +142,7 @@ def _parse_access(array: Array, text: str) -> Access:
     ranges = get_ranges(array, parse_selection(text))
     if ranges is None:
         raise ArgumentError(f"--read {text!r}: integers, slices and '...' only")
-    # Whatever it selects is checked as the array does.
+    # Use the array's own rules for what a selection may contain.
     for axis, (part, length) in enumerate(zip(ranges, array.shape, strict=True)):
         if isinstance(part, int) and not -length <= part < length:
             raise ArgumentError(f"--read {text!r}: axis {axis} has no index {part}")
@@ -185,7 +185,7 @@ def _measure_layouts(
     link: Link,
     weights: dict[str, float],
 ) -> list[Measurement]:
-    """Measure codecs with one chunk shape, chunk shapes with the best codecs; the best first."""
+    """Measure codecs with one chunk shape, then chunk shapes with the best codecs; best first."""
     array = sample.array
     measurements: dict[Layout, Measurement] = {}
 
@@ -200,7 +200,7 @@ def _measure_layouts(
         return _rank_measurements(measurements.values(), weights)
 
     measure_all([current_layout], "as it is now")
-    # Of those that the array has, only one is tried: those that it has.
+    # Measure the array's own codecs once only: they are part of the current layout.
     all_codecs = list_compressors(array.dtype, _get_format(array))
     candidates = [codecs for codecs in all_codecs if codecs != tuple(array.compressors)]
     codecs: list[tuple[Codec, ...] | None] = [
@@ -215,7 +215,7 @@ def _measure_layouts(
         shards = [
             suggest_shard_shape(chunks, array.shape, max(array.itemsize, 1)) for chunks in shapes
         ]
-    # Where storing plainly is best with the chunks of now, others may be better compressed.
+    # If no compression is best with the current chunks, also try the best compressor.
     tried_with = [codecs[0], *[codec for codec in codecs if codec != ()][: codecs[0] == ()]]
     layouts = [
         Layout(chunks, shard, codec)
@@ -234,7 +234,7 @@ def _measure_layouts(
 def _rank_measurements(
     measurements: Iterable[Measurement], weights: dict[str, float]
 ) -> list[Measurement]:
-    """Return what was measured, the best first: by the weighted product of what it costs."""
+    """Return the measurements by the weighted product of their costs, best first."""
 
     def get_score(measurement: Measurement) -> float:
         reading = sum(math.log(max(cost.seconds, 1e-9)) for cost in measurement.reads) / len(
@@ -292,7 +292,7 @@ def _print_table(
 
 
 def _select_rows(measurements: Sequence[Measurement], current_layout: Layout) -> list[Measurement]:
-    """Return the best, and how the array is stored now."""
+    """Return the best measurements and that of the current layout."""
     current = [
         measurement
         for measurement in measurements[_MAX_ROWS:]
@@ -315,7 +315,7 @@ def _format_codecs(array: Array, layout: Layout) -> str:
 
 
 def _format_codec(codec: Codec) -> str:
-    """Return a codec in short."""
+    """Return a short text for a codec."""
     try:
         settings: JSONObject = {"id": "", **codec.to_json(2)}
         name = settings["id"]
@@ -357,7 +357,7 @@ def _to_document(measurement: Measurement, array: Array, current_layout: Layout)
 
 
 def _build_command(arguments: argparse.Namespace, array: Array, layout: Layout) -> str:
-    """Return the command that copies the array to a layout."""
+    """Return the command that copies the array to a new layout."""
     words: list[str] = ["tessarr", "copy", arguments.path, arguments.target or "NEW"]
     if arguments.node:
         words += ["--node", arguments.node]

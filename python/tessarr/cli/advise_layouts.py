@@ -2,12 +2,13 @@
 
 Theory
 ------
-What a read costs is the chunks that it touches: each is a request and is decoded whole. A
-chunk that lies inside of what is read at a time wastes nothing, but small ones are many
-requests; a large one that is touched at a corner is decoded for little. For one way of reading the
-best chunk is a piece of its box. For several, that would be best for each, the shape between
-them is their geometric mean: each way of reading loses the same factor. So these shapes, in some
-sizes, are what is worth to be measured.
+The cost of a read depends on the chunks that it touches: each needs a request and is decoded
+completely. Chunks inside the box of a read waste nothing, but small chunks need many requests.
+A large chunk that a read touches at a corner wastes decoding.
+
+For one access pattern, the best chunk is a piece of its box. For several access patterns, each
+with its own best shape, the compromise is the geometric mean of these shapes: each pattern loses
+the same factor. The candidates are these shapes in several sizes.
 """
 
 from __future__ import annotations
@@ -35,19 +36,19 @@ _CHUNK_BYTES: Final = (64 << 10, 512 << 10, 4 << 20)
 _MIN_BYTES: Final = 16 << 10
 _SHARD_BYTES: Final = 64 << 20
 _MIN_CHUNKS_PER_SHARD: Final = 8
-"""A shard of fewer chunks is not worth its index."""
+"""A shard needs at least this many chunks to be worth its index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One way to store an array.
+    """A layout of an array.
 
     Parameters
     ----------
     chunks, shards
-        Their shapes.
+        The shapes of chunks and shards.
     compressors
-        The codecs from bytes to bytes; None for those that the array has now.
+        The bytes-to-bytes codecs; None for the current codecs of the array.
     """
 
     chunks: Shape
@@ -57,14 +58,14 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One way to read an array: a range along each axis.
+    """An access pattern: a range along each axis.
 
     Parameters
     ----------
     text
-        As the user gave it.
+        The text from the command line.
     ranges
-        What is read along each axis.
+        The indices to read along each axis.
     """
 
     text: str
@@ -72,11 +73,11 @@ class Access:
 
     @property
     def lengths(self) -> Shape:
-        """How much of each axis it reaches over."""
+        """The extent of the read along each axis."""
         return tuple(abs(axis[-1] - axis[0]) + 1 if axis else 1 for axis in self.ranges)
 
     def count_chunks(self, lengths: Sequence[int]) -> int:
-        """Return how many chunks it touches.
+        """Return the number of chunks that the read touches.
 
         Examples
         --------
@@ -89,7 +90,7 @@ class Access:
         )
 
     def move_into(self, starts: Sequence[int], shape: Shape) -> tuple[slice, ...]:
-        """Return a read of the same kind in a part of the array."""
+        """Return a read with the same pattern in a part of the array."""
         slices: list[slice] = []
         for axis, start, length in zip(self.ranges, starts, shape, strict=True):
             step = abs(axis.step)
@@ -108,7 +109,7 @@ def _count_cells(axis: range, length: int) -> int:
 
 
 def suggest_chunk_shapes(shape: Shape, item_bytes: int, accesses: Sequence[Access]) -> list[Shape]:
-    """Return chunk shapes that are worth to be measured.
+    """Return candidate chunk shapes for some access patterns.
 
     Examples
     --------
@@ -130,13 +131,13 @@ def suggest_chunk_shapes(shape: Shape, item_bytes: int, accesses: Sequence[Acces
 
 
 def _fit_chunk(box: Shape, count: int, shape: Shape, item_bytes: int) -> Shape:
-    """Return a piece of a box of at most `count` elements; a tiny box is made larger."""
+    """Return a piece of a box with at most `count` elements; enlarge a tiny box."""
     if prod(box) >= count:
         return _scale_lengths([float(length) for length in box], count, box)
     min_elements = min(max(_MIN_BYTES // item_bytes, 1), prod(shape))
     lengths = list(box)
     while prod(lengths) < min_elements:
-        # The axis that is read least of: what is decoded in vain is spread over all.
+        # Grow the axis with the shortest reads, which spreads wasted decoding over all axes.
         axes = [axis for axis, length in enumerate(lengths) if length < shape[axis]]
         axis = min(axes, key=lambda axis: lengths[axis])
         lengths[axis] = min(lengths[axis] * 2, shape[axis])
@@ -144,7 +145,7 @@ def _fit_chunk(box: Shape, count: int, shape: Shape, item_bytes: int) -> Shape:
 
 
 def _scale_lengths(lengths: Sequence[float], count: int, limit: Sequence[int]) -> Shape:
-    """Return lengths in the same ratio that make about `count` elements within limits."""
+    """Return lengths in the same ratio with about `count` elements, within limits."""
     scaled = [1.0] * len(lengths)
     free = list(range(len(lengths)))
     remaining = float(count)
@@ -164,13 +165,13 @@ def _scale_lengths(lengths: Sequence[float], count: int, limit: Sequence[int]) -
 
 
 def _equalize_lengths(lengths: Sequence[int], shape: Shape) -> Shape:
-    """Return lengths that cut each axis into equal parts, as far as that goes."""
+    """Return lengths that cut each axis into nearly equal parts."""
     pairs = zip(lengths, shape, strict=True)
     return tuple(-(-size // -(-size // length)) if size else 1 for length, size in pairs)
 
 
 def suggest_shard_shape(chunks: Shape, shape: Shape, item_bytes: int) -> Shape | None:
-    """Return the shape of shards of such chunks, or None where they are not worth it.
+    """Return the shape of shards for some chunks, or None if shards bring no benefit.
 
     Examples
     --------
@@ -191,7 +192,7 @@ def suggest_shard_shape(chunks: Shape, shape: Shape, item_bytes: int) -> Shape |
 
 
 def list_compressors(dtype: np.dtype[Any], zarr_format: int) -> Iterator[tuple[Codec, ...]]:
-    """Yield what is worth to be tried for elements of a data type."""
+    """Yield candidate codecs for a data type."""
     yield ()
     yield (Blosc("lz4", 5, "shuffle"),)  # type: ignore[arg-type] # names are taken too
     yield (Blosc("zstd", 3, "shuffle"),)  # type: ignore[arg-type]

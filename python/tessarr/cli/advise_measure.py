@@ -1,10 +1,11 @@
 """Measure the cost of storing and reading a sample of an array with a layout.
 
-The sample is a part of the array that fits into a bounded number of bytes. It is written with
-each layout to a temporary folder, where requests and bytes are counted and decoding is timed
-without waiting for disks and networks. What the whole array would cost follows: as many times the
-bytes and the decoding as it has chunks to touch, and as many requests; requests and bytes
-take the time that the latency and the bandwidth of the store say.
+The sample is a part of the array with a bounded number of bytes. Each layout writes it to a
+temporary folder. A store there counts requests and bytes, and the decoding time excludes waits
+for disks and networks.
+
+The cost of the whole array follows: requests, bytes and decoding scale with the number of chunks
+that a read touches. Requests and bytes take the time that the store's latency and bandwidth imply.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Cost", "Link", "Measurement", "Sample", "measure_layout", "take_sample"]
 
 _REPEAT_BELOW_S: Final = 0.05
-"""A read that is over sooner is timed again."""
+"""A faster read is timed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,11 @@ class Link:
     Parameters
     ----------
     latency_s
-        The time of a request.
+        The duration of a request.
     bytes_per_s
-        The rate at which bytes come.
-    at_once
-        How many requests are under way at a time.
+        The transfer rate.
+    concurrency
+        The number of concurrent requests.
     """
 
     latency_s: float
@@ -59,7 +60,7 @@ class Link:
     concurrency: int
 
     def seconds(self, requests: float, size_bytes: float) -> float:
-        """Return the time that requests for so many bytes take."""
+        """Return the duration of some requests that transfer `size_bytes` in total."""
         rounds = max(requests / self.concurrency, min(requests, 1))
         return rounds * self.latency_s + size_bytes / self.bytes_per_s
 
@@ -73,11 +74,11 @@ class Sample:
     array
         The array.
     starts
-        Where the part begins.
+        The index of the part's first element.
     values
-        Its elements.
+        The elements of the part.
     share
-        Which share of the chunks of the array is stored at all.
+        The fraction of the array's chunks that the store holds.
     """
 
     array: Array
@@ -93,9 +94,9 @@ class Cost:
     Parameters
     ----------
     requests, size_bytes
-        Requests to the store, and bytes that come from it.
+        The requests to the store and the bytes that they return.
     seconds
-        The time, of which `decoding_s` is for decoding.
+        The duration, including `decoding_s`.
     """
 
     requests: int
@@ -104,7 +105,7 @@ class Cost:
     seconds: float
 
     def asdict(self) -> JSONObject:
-        """Return it as plain JSON."""
+        """Return the cost as plain JSON."""
         return {
             "requests": self.requests,
             "bytes": self.size_bytes,
@@ -120,15 +121,15 @@ class Measurement:
     Parameters
     ----------
     layout
-        The way.
+        The layout.
     objects
-        How many objects it takes in the store.
+        The number of objects in the store.
     stored_bytes
-        How many bytes.
+        The number of stored bytes.
     writing_s
-        The time to write it all.
+        The duration of writing the whole array.
     reads
-        What each way of reading costs.
+        The cost of each access pattern.
     """
 
     layout: Layout
@@ -139,12 +140,12 @@ class Measurement:
 
 
 def take_sample(array: Array, size_bytes: int) -> Sample:
-    """Read a part of an array of at most so many bytes, from where something is stored.
+    """Read a part of an array with at most `size_bytes`, at a stored chunk.
 
     Raises
     ------
     ArgumentError
-        If nothing is stored.
+        If the store holds no chunk of the array.
     """
     meta = array.metadata
     keys = run_flow(measure.list_keys(array.path), array._store)
@@ -163,7 +164,7 @@ def take_sample(array: Array, size_bytes: int) -> Sample:
     for cuts, index, length, size in zip(
         meta.chunk_grid.cuts, middle, lengths, array.shape, strict=True
     ):
-        # It begins where a chunk does, unless it would reach over the edge then.
+        # Start at a chunk boundary, unless the part would then cross the array's edge.
         earliest = min(cuts.start(index), size - length)
         first = cuts.start(cuts.cell(earliest))
         starts.append(first if size - first >= length else earliest)
@@ -172,7 +173,7 @@ def take_sample(array: Array, size_bytes: int) -> Sample:
 
 
 def _limit_extent(array: Array, max_elements: int) -> Shape:
-    """Return lengths of a part of an array: of all axes the longest is made shorter."""
+    """Return the shape of a part of an array; the longest axes shrink first."""
     lengths = list(array.shape)
     while prod(lengths) > max_elements:
         longest = max(range(len(lengths)), key=lambda longest: lengths[longest])
@@ -185,12 +186,12 @@ def _limit_extent(array: Array, max_elements: int) -> Shape:
 def measure_layout(
     sample: Sample, layout: Layout, accesses: Sequence[Access], link: Link
 ) -> Measurement:
-    """Write a sample with a layout, read it in some ways, and return what the whole costs.
+    """Write a sample with a layout, read it, and return the cost for the whole array.
 
     Raises
     ------
     TessarrError
-        If the layout cannot be had for such an array.
+        If the array cannot have this layout.
     """
     with TemporaryDirectory(prefix="tessarr-advise-") as folder:
         store = CountingStore(LocalStore(folder))
@@ -203,7 +204,7 @@ def measure_layout(
         counts = [_measure_read(stored, store, key) for key in keys]
     shape = sample.array.shape
     objects = round(sample.share * prod(_count_chunks(shape, layout.shards or layout.chunks)))
-    # Whole chunks are stored, also where they reach over the edge.
+    # The store holds whole chunks, even those that cross the array's edge.
     scale = _count_covered(shape, layout.chunks) / _count_covered(
         stored.shape, stored.metadata.chunk_shape
     )
@@ -223,7 +224,7 @@ def _count_covered(shape: Shape, chunks: Shape) -> int:
 
 
 def _create_array(sample: Sample, layout: Layout, store: CountingStore) -> Array:
-    """Create an array for a sample; chunks that are longer than that are cut."""
+    """Create an array for a sample; clip chunks to the sample's shape."""
     array, shape = sample.array, sample.values.shape
     chunks = tuple(min(length, n) for length, n in zip(layout.chunks, shape, strict=True))
     settings: dict[str, Any] = {}
@@ -234,7 +235,7 @@ def _create_array(sample: Sample, layout: Layout, store: CountingStore) -> Array
         )
     if array.zarr_format == 3:
         settings["serializer"] = array.serializer
-        # One folder instead of many, which would take time of their own to make and remove.
+        # Use one folder: creating and removing many folders would distort the timing.
         settings["chunk_key_encoding"] = {"name": "default", "configuration": {"separator": "."}}
     else:
         settings["order"] = array.order
@@ -255,15 +256,15 @@ def _create_array(sample: Sample, layout: Layout, store: CountingStore) -> Array
 
 @dataclass(frozen=True, slots=True)
 class _ReadCount:
-    """What a read of the sample took."""
+    """The cost of reading the sample."""
 
     requests: int
     size_bytes: int
     seconds: float
     elements: int
-    """Elements of the chunks that it touched."""
+    """The elements of all chunks that the read touched."""
     objects: int
-    """Objects that it touched: chunks, or shards."""
+    """The chunks or shards that the read touched."""
 
 
 def _measure_read(stored: Array, store: CountingStore, key: tuple[slice, ...]) -> _ReadCount:
@@ -286,7 +287,7 @@ def _measure_read(stored: Array, store: CountingStore, key: tuple[slice, ...]) -
 
 
 def _extrapolate(count: _ReadCount, access: Access, layout: Layout, link: Link) -> Cost:
-    """Return what a read of the whole array costs, given what one of the sample took."""
+    """Return the cost of a read of the whole array from the cost of reading the sample."""
     elements = access.count_chunks(layout.chunks) * prod(layout.chunks) / count.elements
     objects = access.count_chunks(layout.shards or layout.chunks) / count.objects
     requests = max(round(count.requests * objects), 1)

@@ -1,4 +1,4 @@
-"""``tessarr cat PATH [SELECTION]``: the values of an array."""
+"""``tessarr cat PATH [SELECTION]``: print the values of an array."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["add_to"]
 
 _PART_BYTES: Final = 64 << 20
 _RUN_ELEMENTS: Final = 1 << 16
-"""How many elements are made text at a time."""
+"""The number of elements that are formatted together."""
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -75,21 +75,21 @@ def _run(arguments: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """What was selected, part by part in C order."""
+    """The selected values, part by part in C order."""
 
     dtype: np.dtype[Any]
     shape: Shape
     parts: Iterator[npt.NDArray[Any]]
 
     def runs(self) -> Iterator[npt.NDArray[Any]]:
-        """Yield the elements, some at a time."""
+        """Yield runs of consecutive elements."""
         for part in self.parts:
             flat = part.reshape(-1)
             for start in range(0, flat.size, _RUN_ELEMENTS):
                 yield flat[start : start + _RUN_ELEMENTS]
 
     def lines(self) -> Iterator[list[str]]:
-        """Yield the words of a line: the last axis, or a single element."""
+        """Yield the words of each line: one line for each row of the last axis."""
         length = self.shape[-1] if len(self.shape) > 1 else 1
         line: list[str] = []
         for run in self.runs():
@@ -102,16 +102,16 @@ class _Values:
 
 
 def _shape(shape: Shape, key: tuple[Any, ...], first: npt.NDArray[Any]) -> Shape:
-    """Return the shape of all that a key selects, given the first part of it."""
+    """Return the shape of the selection of `key`; `first` is its first part."""
     rest = tuple(part for part in key if not isinstance(part, str))
     if any(isinstance(part, list) for part in rest):
-        return first.shape  # it was not divided
+        return first.shape  # a selection with lists has one part
     whole = np.broadcast_to(np.zeros((), "u1"), shape)
     return np.shape(whole[rest])
 
 
 def _format_elements(run: npt.NDArray[Any]) -> list[str]:
-    """Return elements as text, as short as they can be told apart."""
+    """Return elements as text with the fewest digits that distinguish their values."""
     if run.dtype.kind in "iub":
         return [str(item) for item in run.tolist()]
     if run.dtype.kind in "fcMm" and run.dtype.isbuiltin == 1:
@@ -144,7 +144,7 @@ def _print_csv(values: _Values) -> None:
 
 
 def _print_json(values: _Values) -> None:
-    """Print nested lists; elements have the form that format 3 has for a fill value."""
+    """Print nested lists; elements have format 3's JSON form of fill values."""
     ends: list[int] = []
     size = 1
     for length in reversed(values.shape):
@@ -170,7 +170,7 @@ def _print_json(values: _Values) -> None:
 
 
 def _iterate_json(values: _Values) -> Iterator[list[str]]:
-    """Yield the elements as JSON, some at a time."""
+    """Yield runs of elements as JSON."""
     data_type = None
     for run in values.runs():
         is_number = run.dtype.kind in "iub" or (
@@ -189,7 +189,7 @@ def _iterate_json(values: _Values) -> Iterator[list[str]]:
 
 
 def _to_json(item: Any) -> Any:
-    """Return an element that is any object as JSON can have it."""
+    """Return an arbitrary object as JSON."""
     if isinstance(item, bytes | bytearray):
         return b64encode(item).decode()
     if isinstance(item, np.ndarray | np.generic):

@@ -1,7 +1,7 @@
-"""``tessarr completion SHELL``: a script that lets a shell complete the command's words.
+"""``tessarr completion SHELL``: a script that completes the command's words in a shell.
 
-The scripts are made from the parser, so that they know every verb, option and choice. What is no
-option is completed as a path: a node of a local hierarchy is a folder.
+The scripts contain every verb, option and choice of the parser. Other words complete as paths,
+because a node of a local hierarchy is a folder.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """An option of a verb: its names, what it takes, and what it is for."""
+    """An option of a verb: its names, its values and its help."""
 
     names: tuple[str, ...]
     takes_value: bool
@@ -51,7 +51,7 @@ class _Option:
 
 @dataclass(frozen=True, slots=True)
 class _Verb:
-    """A verb: what stands where no option does is one of `choices`, else a path."""
+    """A verb; its positional arguments are one of `choices`, or else a path."""
 
     name: str
     text: str
@@ -182,7 +182,7 @@ def _write_zsh(verbs: list[_Verb]) -> str:
         "        esac ;;",
         "    esac",
         "}",
-        # A file in $fpath is the function itself; a script that is read defines it.
+        # zsh runs a file in $fpath as the function itself; a sourced script defines the function.
         'if [ "$funcstack[1]" = _tessarr ]; then _tessarr "$@"; else compdef _tessarr tessarr; fi',
     ]
     return "\n".join([*lines, ""])
@@ -197,7 +197,7 @@ def _list_zsh_specs(option: _Option) -> Iterator[str]:
 
 
 def _escape_colons(text: str) -> str:
-    """Return a text without what means something to zsh."""
+    """Return a text with escapes for the characters that are special in zsh."""
     return re.sub(r"[\[\]:`$\\]", " ", text)
 
 

@@ -1,8 +1,8 @@
-"""``tessarr-conformance --array_path=DIR``: the elements of an array, for suites that compare.
+"""``tessarr-conformance --array_path=DIR``: print all elements of an array for test suites.
 
-The conformance suite of the Zarr developers runs each implementation as a command with this one
-option and compares what it prints: a JSON list of all elements in C order, each in the form that
-format 3 has for a fill value of the type.
+The conformance suite of the Zarr developers runs each implementation as a command with this
+option and compares the output. The output is a JSON list of all elements in C order. Each element
+has format 3's JSON form of fill values.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments
-        What follows the command's name; by default `sys.argv`.
+        The arguments after the name of the command; by default those of `sys.argv`.
 
     Returns
     -------
     int
-        The exit code: 0, or 1 where the array cannot be read, with the reason on stderr.
+        The exit code: 0, or 1 if the array cannot be read; stderr then has the error.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _iterate_elements(array: Array) -> Iterator[Any]:
-    """Yield the elements as JSON; what lies in a row of chunks is read at once."""
+    """Yield the elements as JSON; read one row of chunks at a time."""
     data_type = array.metadata.data_type
     step = array.chunks[0] if array.ndim else 1
     for start in range(0, len(array) if array.ndim else 1, step):

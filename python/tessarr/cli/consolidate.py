@@ -1,4 +1,4 @@
-"""``tessarr consolidate PATH``: make, compare or remove consolidated metadata."""
+"""``tessarr consolidate PATH``: write, compare or remove consolidated metadata."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _print_differences(arguments: argparse.Namespace, root: str, path: str) -> i
 
 
 def _remove_copies(root: str, path: str, *, dry_run: bool) -> bool:
-    """Return whether there are copies, which are removed then."""
+    """Remove consolidated metadata; return whether it existed."""
     if not dry_run:
         return remove_consolidated(root, path=path)
     try:

@@ -1,4 +1,4 @@
-"""``tessarr convert SRC [DST] --to 2|3``: to another format, chunks as they are."""
+"""``tessarr convert SRC [DST] --to 2|3``: change the format and keep the chunks unchanged."""
 
 from __future__ import annotations
 
@@ -68,5 +68,5 @@ def _run(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"tessarr: there is no equivalent in format {arguments.to}\n")
         return 1
 
-    # What is in the way is listed, whether it was asked for or not.
+    # Print obstacles even without --dry-run.
     return convert_node(dry_run=True) or (0 if arguments.dry_run else convert_node(dry_run=False))

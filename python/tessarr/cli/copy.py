@@ -27,7 +27,7 @@ __all__ = ["add_to"]
 _LENGTHS = "lengths for all axes, 100,200, or for some by name, time=10,lat=50; -1 is a whole axis"
 
 _FOREIGN_SUFFIXES: Final = (".h5", ".hdf5", ".nc", ".nc4", ".npy", ".npz")
-"""Nobody means a folder that is named like this."""
+"""Suffixes of other file formats: a copy rejects a destination with one of them."""
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -114,7 +114,7 @@ def _run(arguments: argparse.Namespace) -> int:
     settings = _get_settings(arguments)
     try:
         with Progress("copying", unit="bytes") as bar, warnings.catch_warnings():
-            # The summary names what was left out.
+            # The summary lists what the copy omits.
             warnings.filterwarnings("ignore", NOT_COPIED, TessarrWarning)
             result = copy_to(
                 source,
@@ -141,7 +141,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _get_settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what new arrays are to have otherwise."""
+    """Return the settings of new arrays that differ from the source."""
     is_auto = arguments.chunks == "auto"
     settings = {
         "chunks": True if is_auto else _parse_lengths(arguments.chunks, "chunks"),
@@ -155,7 +155,7 @@ def _get_settings(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _print_resume_hint(error: BaseException, arguments: argparse.Namespace) -> None:
-    """Say in the words of the command what a note of the error says in those of Python."""
+    """Print the hint in an error's note with options of the command instead of keywords."""
     for note in getattr(error, "__notes__", ()):
         hint = arguments.own.format_options(note)
         if "--resume" in hint:
@@ -186,7 +186,7 @@ def _print_summary(result: Copy, arguments: argparse.Namespace) -> None:
 
 
 def _parse_lengths(text: str | None, name: str) -> Any:
-    """Return lengths of chunks as `tessarr.copy_to` takes them.
+    """Return chunk lengths in the form that `tessarr.copy_to` accepts.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def _parse_lengths(text: str | None, name: str) -> Any:
 
 
 def _parse_codecs(texts: list[str] | None, name: str) -> Any:
-    """Return codecs: names, or what JSON says."""
+    """Return codecs from names or JSON."""
     if texts is None:
         return None
     if texts == ["none"]:

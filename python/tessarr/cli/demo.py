@@ -1,4 +1,4 @@
-"""``tessarr demo``: write, read back and check the tutorial's array, and say how fast that was."""
+"""``tessarr demo``: write, read and check the tutorial's array, and print the speed."""
 
 from __future__ import annotations
 
@@ -105,14 +105,14 @@ def _open_folder(path: str | None) -> Generator[Path, None, None]:
 def _build_expected(
     array: Array, rows: slice, columns: slice = slice(None)
 ) -> npt.NDArray[np.int32]:
-    """Return what the tutorial puts there: the numbers from 0 on, row by row."""
+    """Return the tutorial's values: consecutive numbers from 0, row by row."""
     height, width = array.shape
     down = np.arange(height, dtype="i4")[rows, None] * np.int32(width)
     return down + np.arange(width, dtype="i4")[None, columns]
 
 
 def _list_bands(array: Array) -> list[slice]:
-    """Return the rows, cut where stored objects are."""
+    """Return ranges of rows that end at the boundaries of stored objects."""
     height = (array.shards or array.chunks)[0]
     return [slice(start, start + height) for start in range(0, array.shape[0], height)]
 
@@ -171,7 +171,7 @@ def _time_parts(name: str, array: Array) -> Iterator[_Timing]:
 def _time_reads(
     name: str, parts: Iterator[Any], array: Array, key_of: Callable[[Any], Any], count: int
 ) -> _Timing:
-    """Read parts of the array, and check each outside of the time."""
+    """Time reads of parts of the array; the timing excludes the checks of the values."""
     seconds, size_bytes = 0.0, 0
     for part in parts:
         key = key_of(part)

@@ -1,8 +1,8 @@
 """Find the differences between two nodes and the nodes below them, for ``tessarr diff``.
 
-Values are compared box by box, a few at a time. Where two arrays are stored alike, stored
-objects of the same bytes are the same values and are not decoded, and chunks that neither
-has are not looked at.
+Values are compared box by box, with a few boxes concurrently. If two arrays have equal encodings,
+stored objects with equal bytes have equal values and are not decoded. Chunks that neither array
+stores are skipped.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ if TYPE_CHECKING:
 __all__ = ["ASPECTS", "Criteria", "Difference", "find_differences"]
 
 ASPECTS: Final = ("values", "attributes", "metadata", "storage")
-"""What is compared: values, attributes, what an array is, and how it is stored."""
+"""Aspects to compare: values, attributes, the array's properties, and its encoding."""
 
 Aspect: TypeAlias = Literal["node", "attribute", "metadata", "storage", "values"]
 
 _REGION_BYTES: Final = 32 << 20
-"""How much of an array is compared at a time, by one thread."""
+"""The size of the box that one thread compares."""
 
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """The criteria of a difference.
+    """Which differences to report.
 
     Parameters
     ----------
     aspects
         Some of `ASPECTS`.
     equal_nan
-        Whether NaN, or NaT, is equal to itself.
+        Whether NaN equals NaN, and NaT equals NaT.
     rtol, atol
-        Numbers are equal that differ by at most ``atol + rtol * abs(second)``.
+        Numbers are equal if they differ by at most ``atol + rtol * abs(second)``.
     """
 
     aspects: frozenset[str] = frozenset(ASPECTS)
@@ -63,7 +63,7 @@ class Criteria:
 
     @property
     def is_exact(self) -> bool:
-        """Whether numbers have to be the same."""
+        """Whether equal numbers must be identical."""
         return self.rtol == 0 and self.atol == 0
 
 
@@ -74,15 +74,15 @@ class Difference:
     Parameters
     ----------
     path
-        The path of the node, relative to what is compared.
+        The path of the node, relative to the compared node.
     what
-        Which sort of thing differs.
+        The aspect that differs.
     name
-        Its name: of an attribute, or of a member of the metadata.
+        The name of the attribute or of the metadata member.
     first, second
-        What it is in either; None where it is absent.
+        The value in each node; None if it is absent.
     more
-        Of values: how many differ, by how much, where.
+        For values: how many differ, by how much, and where.
     """
 
     path: str
@@ -93,7 +93,7 @@ class Difference:
     more: JSONObject = field(default_factory=dict)
 
     def asdict(self) -> JSONObject:
-        """Return it as plain JSON."""
+        """Return the difference as plain JSON."""
         members = {"path": self.path, "what": self.what, "name": self.name}
         return {**members, "first": self.first, "second": self.second, **self.more}
 
@@ -104,14 +104,14 @@ _Node: TypeAlias = "Array | Group | Unreadable"
 def find_differences(
     first: Array | Group, second: Array | Group, criteria: Criteria
 ) -> Iterator[Difference]:
-    """Yield how two nodes differ, themselves and what is below them.
+    """Yield the differences between two nodes and between the nodes below them.
 
     Parameters
     ----------
     first, second
-        What is compared.
-    terms
-        What counts as a difference.
+        The nodes.
+    criteria
+        Which differences to report.
     """
     yield from _compare_nodes("", first, second, criteria)
     if not (isinstance(first, Group) and isinstance(second, Group)):
@@ -120,7 +120,7 @@ def find_differences(
     missing: list[str] = []
     for path in sorted({*ours, *theirs}, key=lambda path: path.split("/")):
         if missing and path.startswith(missing[-1]):
-            continue  # it is missing with the group that it is in
+            continue  # its group is missing, too
         a, b = ours.get(path), theirs.get(path)
         if a is None or b is None:
             missing.append(f"{path}/")
@@ -161,7 +161,7 @@ def _compare_nodes(
 
 
 def _is_same_json(first: Any, second: Any) -> bool:
-    """Return whether two JSON values are the same; 1, 1.0 and true differ, NaN equals NaN."""
+    """Return whether two JSON values are identical; 1, 1.0 and true differ, NaN equals NaN."""
     import json
 
     return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
@@ -210,7 +210,7 @@ def _describe_storage(meta: ArrayMeta) -> JSONObject:
 
 @dataclass(slots=True)
 class _Tally:
-    """The count and the extremes of the differences found so far."""
+    """The count and the extremes of differences between elements."""
 
     count: int = 0
     largest: float | None = None
@@ -269,7 +269,7 @@ def _has_same_encoding(first: ArrayMeta, second: ArrayMeta) -> bool:
 
 
 def _iterate_regions(first: Array, second: Array) -> Iterator[tuple[slice, ...]]:
-    """Yield boxes that are whole chunks of either array, or of both where these are small."""
+    """Yield boxes of whole chunks of either array, or of both if the chunks are small."""
     max_elements = _REGION_BYTES // max(first.itemsize, second.itemsize, 1)
     pairs = list(zip(first.metadata.chunk_cuts, second.metadata.chunk_cuts, strict=True))
     joint = tuple(max(a.longest, b.longest) for a, b in pairs)
@@ -287,7 +287,7 @@ def _iterate_regions(first: Array, second: Array) -> Iterator[tuple[slice, ...]]
 def _iterate_stored_regions(
     first: Array, second: Array, criteria: Criteria
 ) -> Iterator[tuple[slice, ...]]:
-    """Yield boxes of the chunks that are stored with different bytes."""
+    """Yield boxes of the stored chunks, except chunks with equal bytes and equal values."""
     meta = first.metadata
     max_elements = _REGION_BYTES // max(first.itemsize, 1)
     by_bytes = criteria.equal_nan or first.dtype.kind in "iubSU"
@@ -305,7 +305,7 @@ def _iterate_stored_regions(
 
 
 def _list_chunk_keys(array: Array) -> dict[Shape, str]:
-    """Return the keys of the stored chunks inside of an array, by their places in the grid."""
+    """Return the keys of the stored chunks of an array, by their grid coordinates."""
     meta = array.metadata
     keys_by_cell: dict[Shape, str] = {}
     for key in run_flow(measure.list_keys(array.path), array._store):
@@ -342,7 +342,7 @@ _NUMBER_KINDS: Final = "iufcb"
 def _find_unequal(
     ours: npt.NDArray[Any], theirs: npt.NDArray[Any], criteria: Criteria
 ) -> npt.NDArray[Any]:
-    """Return where two arrays of one shape differ."""
+    """Return a mask of the unequal elements of two arrays with one shape."""
     if ours.dtype.names is not None and ours.dtype.names == theirs.dtype.names:
         unequal = np.zeros(ours.shape, bool)
         for name in ours.dtype.names:
@@ -379,7 +379,7 @@ def _get_distance(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArr
 
 
 def _is_equal_item(a: Any, b: Any, criteria: Criteria) -> bool:
-    """Return whether two elements, which may be any objects, are equal."""
+    """Return whether two elements, which may be arbitrary objects, are equal."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         left, right = np.asarray(a), np.asarray(b)
         return left.shape == right.shape and not _find_unequal(left, right, criteria).any()
@@ -387,7 +387,7 @@ def _is_equal_item(a: Any, b: Any, criteria: Criteria) -> bool:
 
 
 def _to_json(value: Any) -> Any:
-    """Return an element as JSON can have it, or as text."""
+    """Return an element as JSON or as text."""
     item = value.item() if isinstance(value, np.generic) else value
     finite = isinstance(item, float) and np.isfinite(item)
     return item if finite or isinstance(item, int | str) else str(value)

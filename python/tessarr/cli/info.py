@@ -1,4 +1,4 @@
-"""``tessarr info PATH``: the properties of a node."""
+"""``tessarr info PATH``: print the properties of a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tessarr ls PATH``: the members of a group, or the objects that make a node."""
+"""``tessarr ls PATH``: list the members of a group, or the stored objects of a node."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _list_keys(arguments: argparse.Namespace) -> int:
     store, path = locate_argument(arguments.path, arguments.node)
     keys = run_flow(measure.list_keys(path), store)
     if not keys:
-        open_node_argument(arguments.path, arguments.node)  # an error, if there is nothing at all
+        open_node_argument(arguments.path, arguments.node)  # raises an error if the node is absent
     prefix = f"{path}/" if path else ""
     sizes = [store.size(prefix + key) for key in keys] if arguments.size else []
     if arguments.json:

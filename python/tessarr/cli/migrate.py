@@ -1,4 +1,4 @@
-"""``tessarr migrate PATH``: bring an array of format 1 to format 2, in place."""
+"""``tessarr migrate PATH``: convert an array from format 1 to format 2 in place."""
 
 from __future__ import annotations
 

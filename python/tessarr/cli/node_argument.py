@@ -1,8 +1,8 @@
 """Resolve the PATH argument of the command line to a hierarchy and a node in it.
 
-A node inside of a hierarchy may be named in one go, ``data.zarr/temperature``. The
-hierarchy is looked for above it then, so that what is kept of the node further up (its copy in
-consolidated metadata) is changed with it, and a wrong name can be told from a wrong folder.
+A path can name a node inside a hierarchy, such as ``data.zarr/temperature``. The command searches
+the parent folders for the root of the hierarchy. Changes can then update consolidated metadata in
+parent groups, and messages can distinguish a wrong node name from a wrong folder.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def add_node_argument(parser: argparse.ArgumentParser, purpose: str = "") -> Non
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option that asks for JSON."""
+    """Add the option for JSON output."""
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -70,10 +70,10 @@ def split_location(
     text
         The path of a folder or a file, or a URL.
     node
-        What comes after it.
-    far
-        Whether to look for the hierarchy above what a URL names, too, with a request or
-        two per level; for those who change something, or wonder where it is.
+        A path to append.
+    search_above
+        Whether to search for the hierarchy above a URL, too. This takes one or two requests per
+        level; commands that change a node, and error messages, need it.
 
     Examples
     --------
@@ -93,11 +93,11 @@ def split_location(
 
 
 def _split_path(text: str) -> tuple[str, str]:
-    """Split the path of a node into that of its hierarchy and the rest."""
+    """Split the file-system path of a node into the hierarchy's path and the node's path."""
     target = Path(os.path.abspath(text))  # noqa: PTH100 (a link stays where it is)
     root = next((folder for folder in (target, *target.parents) if folder.exists()), target)
     if root.is_dir():
-        # Of what does not exist the folder above has to be a node: others are no business of it.
+        # An absent path belongs to a hierarchy only if its nearest existing folder is a node.
         if not _is_node(root):
             return text, ""
         while root.parent != root and _is_group(root.parent):
@@ -111,7 +111,7 @@ def _split_path(text: str) -> tuple[str, str]:
 
 
 def _split_url(url: str) -> tuple[str, str]:
-    """Split the URL of a node into that of its hierarchy and the rest."""
+    """Split the URL of a node into the hierarchy's URL and the node's path."""
     root = url.rstrip("/")
     names: list[str] = []
     while "::" not in root:
@@ -146,12 +146,12 @@ def locate_argument(text: str, node: str | None = None, mode: Mode = "r") -> tup
 def open_node_argument(
     text: str, node: str | None = None, mode: Mode = "r", **settings: Any
 ) -> Array | Group:
-    """Open the node of a location, which must exist.
+    """Open the node at a location.
 
     Raises
     ------
     NotFoundError
-        With the names that are like the wrong one.
+        If the node is absent; the message suggests similar names.
     """
     root, path = split_location(text, node, search_above=mode != "r")
     try:
@@ -165,7 +165,7 @@ def open_node_argument(
 
 
 def open_array_argument(text: str, node: str | None = None, mode: Mode = "r") -> Array:
-    """Open the array of a location, which must exist."""
+    """Open the array at a location."""
     opened = open_node_argument(text, node, mode)
     if isinstance(opened, Array):
         return opened
@@ -199,7 +199,7 @@ def _suggest_node(root: str, path: str) -> str:
                 )
             parent, path_in_store = child, join(path_in_store, name)
     except (TessarrError, OSError):
-        return ""  # the hint is no reason for another error
+        return ""  # failing to build a hint must not raise another error
     return ""
 
 

@@ -15,7 +15,7 @@ __all__ = ["ChoiceList", "format_options", "parse_size"]
 
 
 class ChoiceList:
-    """The type of an option that takes a comma-separated list of choices.
+    """The type of an option whose value is a comma-separated list of choices.
 
     Parameters
     ----------
@@ -41,14 +41,14 @@ class ChoiceList:
 
 
 def format_options(text: str, options: Iterable[str]) -> str:
-    """Return a message with keywords of Python as the options that they are in a shell.
+    """Return a message with Python keywords replaced by shell options.
 
     Parameters
     ----------
     text
-        What an error says.
+        The message of an error.
     options
-        Those of the command.
+        The options of the command.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def format_options(text: str, options: Iterable[str]) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Return a number of bytes, as an option takes it.
+    """Parse a number of bytes with an optional unit.
 
     Examples
     --------

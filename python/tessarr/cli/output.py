@@ -1,4 +1,4 @@
-"""Output of the command: tables, JSON, and a progress bar."""
+"""Output of the command: tables, JSON and a progress bar."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ T = TypeVar("T")
 _WIDTH: Final = 24
 _REDRAW_S: Final = 0.1
 _RATE_S: Final = 10.0
-"""The rate that is shown is that of the last seconds: work slows down and speeds up."""
+"""The bar shows the rate of the last seconds, because the rate varies."""
 
 
 def format_table(rows: Sequence[tuple[str, str]]) -> str:
-    """Return rows of two columns; a name that repeats is written once.
+    """Format rows of two columns; consecutive rows with one name show it once.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def _replace_non_finite(value: Any) -> Any:
         return {name: _replace_non_finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_replace_non_finite(item) for item in value]
-    # What the token of Python's own JSON is, as text.
+    # Write the token of Python's JSON as a string.
     return json.dumps(value) if isinstance(value, float) and not isfinite(value) else value
 
 
@@ -121,31 +121,31 @@ def format_duration(seconds: float) -> str:
 
 
 _bars: list[Progress] = []
-"""The bars that are drawn now."""
+"""The bars on the terminal."""
 
 
 def print_line(text: str) -> None:
-    """Print a line now, also while a bar is drawn."""
+    """Print a line immediately, even while the terminal shows a bar."""
     for bar in _bars:
         bar.clear()
     print(text, flush=True)
 
 
 class Progress:
-    """A bar on a terminal, with rate and time left; nothing where stderr is no terminal.
+    """A bar on a terminal with rate and remaining time; no output if stderr is no terminal.
 
-    It is told of progress from any thread, by `add` or by being called.
+    Any thread can report progress: by `add`, or by a call of the object.
 
     Parameters
     ----------
     label
-        What is being done.
+        The name of the work.
     total
-        How much there is to do; None while that is not known.
+        The amount of work; None if it is unknown.
     unit
-        "bytes" to show sizes, else numbers of things are shown.
+        "bytes" to show sizes; other units are shown as counts.
     stream
-        Where to draw; by default stderr.
+        The stream to draw on; by default stderr.
 
     Examples
     --------
@@ -191,14 +191,14 @@ class Progress:
             self._draw()
 
     def __call__(self, done: int, total: int | None = None) -> None:
-        """Set the amount of finished work, and the total."""
+        """Set the amount of finished work and the total."""
         with self._lock:
             self._done = done
             self._total = self._total if total is None else total
             self._draw()
 
     def clear(self) -> None:
-        """Erase the bar until the next progress."""
+        """Erase the bar until the next report of progress."""
         if self._is_terminal:
             self._drawn_s = float("-inf")
             self._stream.write("\r\x1b[K")
@@ -254,11 +254,11 @@ def track_progress(
     Parameters
     ----------
     label
-        What is being done.
+        The name of the work.
     items, total
-        The items, and how many, where that is known.
+        The items, and their number if it is known.
     stream
-        Where to draw; by default stderr.
+        The stream to draw on; by default stderr.
     """
     with Progress(label, total, stream=stream) as bar:
         for item in items:

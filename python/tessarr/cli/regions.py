@@ -18,16 +18,16 @@ __all__ = ["count_elements", "get_chunk_region", "split_region"]
 def split_region(
     region: tuple[slice, ...], cuts: Sequence[Cuts], max_elements: int
 ) -> Iterator[tuple[slice, ...]]:
-    """Yield boxes that make up a region, each of whole chunks and few elements.
+    """Yield boxes of whole chunks, with few elements each, that cover a region.
 
     Parameters
     ----------
     region
         Slices with starts and stops.
     cuts
-        How each axis is cut into chunks.
-    most
-        The elements that a box should have at most; a box of one chunk may have more.
+        The chunk boundaries of each axis.
+    max_elements
+        The largest number of elements of a box; a box of one chunk may have more.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def split_region(
     [(slice(0, 4, None), slice(0, 6, None)), (slice(4, 8, None), slice(0, 6, None)),
      (slice(8, 10, None), slice(0, 6, None))]
     """
-    # By hand instead of by recursion, the last box first on the stack.
+    # A stack instead of recursion; its last item is the first box.
     stack = [region]
     while stack:
         box = stack.pop()

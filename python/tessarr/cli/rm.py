@@ -1,4 +1,4 @@
-"""``tessarr rm PATH``: delete an array, or a group with all that is below."""
+"""``tessarr rm PATH``: delete an array, or a group with all nodes below it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _remove_link(arguments: argparse.Namespace, link: Path, path: str, store: LocalStore) -> int:
-    """Remove a symbolic link, and nothing that it leads to."""
+    """Remove a symbolic link and keep its target."""
     if not arguments.dry_run and path:
         run_flow(edit.delete_node(path), store)
     elif not arguments.dry_run:
@@ -100,7 +100,7 @@ def _remove_link(arguments: argparse.Namespace, link: Path, path: str, store: Lo
 
 
 def _remove_file(path: Path) -> None:
-    """Remove a store that is a file, with the files that SQLite keeps beside its own."""
+    """Remove a single-file store, with SQLite's companion files."""
     companions = (
         [path.with_name(path.name + suffix) for suffix in _SQLITE_SUFFIXES]
         if is_sqlite(str(path))
@@ -111,7 +111,7 @@ def _remove_file(path: Path) -> None:
 
 
 def _remove_folders(root: Path) -> None:
-    """Remove what is left of a folder whose keys are gone; what is not empty stays."""
+    """Remove the empty folders of a deleted node; a folder with files stays."""
     for folder, _, _ in os.walk(root, topdown=False):
         with suppress(OSError):
             Path(folder).rmdir()

@@ -1,4 +1,4 @@
-"""Selections as they are written on a command line: ``[0:10, ::2]``."""
+"""Selections in command-line syntax: ``[0:10, ::2]``."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _ALLOWED = "integers, slices, '...', lists of integers and names of fields, as i
 
 
 def parse_selection(text: str) -> tuple[Any, ...]:
-    """Return what stands between brackets as a key of an array.
+    """Parse the text of a selection to an indexing key.
 
     Parameters
     ----------
     text
-        As in Python; the brackets may be left out.
+        Python's indexing syntax; the brackets are optional.
 
     Raises
     ------
     ArgumentError
-        If it is anything but a selection; nothing of it is ever run.
+        If the text is no selection; the function never runs any part of it.
 
     Examples
     --------
@@ -82,17 +82,17 @@ def _parse_bound(node: ast.expr | None) -> int | None:
 def split_selection(
     array: Array, key: tuple[Any, ...], max_elements: int
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield keys that together select what `key` does, in C order, each a part of it.
+    """Yield keys that split the selection of `key` into parts, in C order.
 
     Parameters
     ----------
     array
-        What is selected from.
+        The array.
     key
-        Of `parse_selection`. One with lists is not divided.
-    most
-        The elements that a part should have at most. Parts end where chunks do, as far as
-        that lets them.
+        A result of `parse_selection`. A key with lists stays whole.
+    max_elements
+        The largest number of elements of a part. Parts end at chunk boundaries if this limit
+        allows it.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def split_selection(
 
 
 def get_ranges(array: Array, key: tuple[Any, ...]) -> list[int | range] | None:
-    """Return an index or a range for each axis; None for a key with lists or one that is wrong.
+    """Return an index or a range for each axis; None if the key has lists or is invalid.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def get_ranges(array: Array, key: tuple[Any, ...]) -> list[int | range] | None:
 
 
 def _is_invalid(parts: tuple[Any, ...], rank: int) -> bool:
-    """Tell whether a key is one that the array refuses, with a better message."""
+    """Return whether the array rejects a key; the array's error message is better."""
     ellipses = sum(part is ... for part in parts)
     has_zero_step = any(isinstance(part, slice) and part.step == 0 for part in parts)
     return ellipses > 1 or len(parts) - ellipses > rank or has_zero_step

@@ -1,4 +1,4 @@
-"""``tessarr tree PATH``: a hierarchy drawn as a tree."""
+"""``tessarr tree PATH``: draw a hierarchy as a tree."""
 
 from __future__ import annotations
 

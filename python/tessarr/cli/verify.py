@@ -1,4 +1,4 @@
-"""``tessarr verify PATH``: check that everything stored is readable."""
+"""``tessarr verify PATH``: check that all stored documents and chunks are readable."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["add_to"]
 
 _MAX_SHOWN: Final = 20
-"""How many findings of one kind in one node are printed."""
+"""The number of findings of one kind in one node that are printed."""
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -83,7 +83,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 location = finding.key if finding.key is not None else finding.path or "/"
                 print_line(f"{finding.kind}: {location}: {finding.message}")
     except NotFoundError:
-        open_node_argument(arguments.path, arguments.node)  # says what may have been meant
+        open_node_argument(arguments.path, arguments.node)  # its error suggests similar names
         raise
     count = kinds.total()
     if arguments.json:

@@ -1,8 +1,8 @@
-"""Find what is wrong with a stored hierarchy: the work of ``tessarr verify``.
+"""Find problems of a stored hierarchy, for ``tessarr verify``.
 
-Every document is parsed, every key is looked at, and every stored chunk is read, which checks
-what its codecs and their checksums can. A chunk that is absent is no fault: it reads as the
-fill value, and nothing tells one that was never written from one that was lost.
+The checks parse every metadata document, look at every key, and read every stored chunk, which
+verifies its codecs and checksums. An absent chunk is no problem by default: it reads as the fill
+value, and the store cannot distinguish an unwritten chunk from a lost one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["MEANINGS", "Counts", "Finding", "Kind", "find_problems"]
 Kind: TypeAlias = Literal[
     "damaged", "metadata", "defect", "stray", "outside", "leftover", "missing", "stale"
 ]
-"""What is wrong: see `MEANINGS`."""
+"""The kind of problem: a key of `MEANINGS`."""
 
 MEANINGS: Final[dict[Kind, str]] = {
     "damaged": "a stored object cannot be decoded",
@@ -62,25 +62,25 @@ _V1_DOCUMENTS: Final = frozenset({"meta", "attrs"})
 _LOCK: Final = ".__lock"
 _TEMPORARY: Final = re.compile(r"\.partial$|\.te?mp$|~$|^\.nfs|[._-]tmp[._-]|__lock$", re.I)  # noqa: FURB167
 _READ_BYTES: Final = 64 << 20
-"""How much of a shard is read at a time."""
+"""The size of the part of a shard that is read in one step."""
 _MAX_COUNTED_SUBCHUNKS: Final = 10_000
-"""Of a damaged shard with more subchunks it is not counted how many are lost."""
+"""The lost subchunks of a damaged shard with more subchunks are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong.
+    """One problem.
 
     Parameters
     ----------
     kind
-        What sort of fault it is.
+        The kind of problem.
     path
         The path of the node.
     message
-        What is wrong.
+        A description of the problem.
     key
-        The key in the store, where there is one.
+        The key in the store, if the problem concerns one.
     """
 
     kind: Kind
@@ -89,13 +89,13 @@ class Finding:
     key: str | None = None
 
     def asdict(self) -> JSONObject:
-        """Return it as plain JSON."""
+        """Return the problem as plain JSON."""
         return {"kind": self.kind, "path": self.path, "key": self.key, "message": self.message}
 
 
 @dataclass(slots=True)
 class Counts:
-    """How much was looked at."""
+    """The numbers of checked nodes, keys and chunks."""
 
     nodes: int = 0
     objects: int = 0
@@ -107,23 +107,23 @@ class Counts:
 def find_problems(
     store: Store, path: str, *, data: bool, complete: bool, counts: Counts
 ) -> Iterator[Finding]:
-    """Yield all that is wrong with a node and what is below it.
+    """Yield all problems of a node and of the nodes below it.
 
     Parameters
     ----------
     store, path
-        Where.
+        The store, and the path of the node.
     data
-        Whether to read chunks; without, metadata and keys are looked at.
+        Whether to read chunks; otherwise the checks cover metadata and keys.
     complete
-        Whether a chunk that is not stored is a fault.
+        Whether an absent chunk is a problem.
     counts
-        Counts along.
+        Counters, which the function increments.
 
     Raises
     ------
     NotFoundError
-        If there is no node.
+        If the node is absent.
     """
     top = run_flow(_read_top_documents(path), store)
     nodes = {path: top}
@@ -142,7 +142,7 @@ def find_problems(
 
 
 def _read_top_documents(path: str) -> Flow[walk.StoredNode]:
-    """Return the documents of the node at `path`, which has to exist."""
+    """Return the documents of the node at `path`; raise an error if it is absent."""
     prefix = open_flow.prefix_of(path)
     names = ("zarr.json", ".zarray", ".zgroup", ".zattrs", "meta", "attrs")
     values = yield tuple(Get(prefix + name) for name in names)
@@ -156,7 +156,7 @@ def _read_top_documents(path: str) -> Flow[walk.StoredNode]:
 
 
 def _parse(path: str, documents: walk.StoredNode) -> NodeOrError:
-    """Parse documents anew: what was parsed before does not warn again."""
+    """Parse documents without the memo, so that the parser repeats its warnings."""
     if documents.error is not None:
         return documents.error
     try:
@@ -180,7 +180,7 @@ def _remove_repeats(
 
 @dataclass(frozen=True, slots=True)
 class _Examiner:
-    """Looks at one node after the other."""
+    """Checks nodes one by one."""
 
     store: Store
     data: bool
@@ -208,7 +208,7 @@ class _Examiner:
             yield Finding("metadata", path, str(meta), key)
 
     def check_group(self, path: str, meta: GroupMeta, nodes: Container[str]) -> Iterator[Finding]:
-        """Look for what is in a group beside its nodes, and at its copies of metadata."""
+        """Check a group's keys outside of nodes, and its consolidated metadata."""
         keys, prefixes = self.store.list_dir(open_flow.prefix_of(path))
         documents = _DOCUMENTS if path else _DOCUMENTS | _V1_DOCUMENTS
         for key in keys:
@@ -221,7 +221,7 @@ class _Examiner:
             yield from self.check_consolidated(path, meta)
 
     def check_folder(self, path: str, prefix: str) -> Iterator[Finding]:
-        """Look at a folder in a group that is no node."""
+        """Check a folder in a group that is no node."""
         keys = self.store.list(prefix)
         nodes = [key for key in keys if key.rpartition("/")[2] in _DOCUMENTS]
         if nodes:
@@ -247,7 +247,7 @@ class _Examiner:
             yield Finding("stale", path, message, key)
 
     def check_array(self, path: str, meta: ArrayMeta) -> Iterator[Finding]:
-        """Look at the keys of an array, and read its chunks."""
+        """Check the keys of an array, and read its chunks."""
         store, chunk_path = get_chunk_store(self.store, path, meta.storage_transformers)
         prefix = open_flow.prefix_of(chunk_path)
         documents = _DOCUMENTS | _V1_DOCUMENTS if meta.is_v1 else _DOCUMENTS
@@ -276,7 +276,7 @@ class _Examiner:
             yield from self.check_chunks(path, meta, cells)
 
     def check_chunks(self, path: str, meta: ArrayMeta, cells: list[Shape]) -> Iterator[Finding]:
-        """Read chunks; of one that fails each part, to tell which are lost."""
+        """Read chunks; read a failing chunk part by part, to count the lost subchunks."""
         try:
             array = bind_array(meta, self.store, path, read_only=True)
         except (TessarrError, ImportError) as error:
@@ -309,7 +309,7 @@ def _is_inside(cell: Shape, meta: ArrayMeta) -> bool:
 
 
 def _read_chunk(array: Array, cell: Shape) -> Finding | None:
-    """Read the chunk of the grid at `cell`, a shard part by part; tell what cannot be read."""
+    """Read the chunk at `cell`, a shard part by part; return the problem, if any."""
     meta = array.metadata
     region = get_chunk_region(meta, cell)
     max_elements = _READ_BYTES // max(array.itemsize, 1)
@@ -329,7 +329,7 @@ def _read_chunk(array: Array, cell: Shape) -> Finding | None:
 
 
 def _count_lost(array: Array, region: tuple[slice, ...], failed: list[tuple[slice, ...]]) -> str:
-    """Return how many subchunks of a shard are lost, given what cannot be read of it."""
+    """Return how many subchunks of a shard are lost; `failed` lists its unreadable parts."""
     cuts = array.metadata.chunk_cuts
     pairs = zip(region, cuts, strict=True)
     count = prod(axis.cell(part.stop - 1) - axis.cell(part.start) + 1 for part, axis in pairs)
@@ -346,7 +346,7 @@ def _count_lost(array: Array, region: tuple[slice, ...], failed: list[tuple[slic
 
 
 def _find_leftovers(store: Store, path: str) -> Iterator[Finding]:
-    """Yield what writers that were stopped left, and no listing of the store shows."""
+    """Yield temporary files of interrupted writers, which no listing of the store shows."""
     if not isinstance(store, LocalStore):
         return
     root = Path(store.path)
@@ -368,7 +368,7 @@ def _find_leftovers(store: Store, path: str) -> Iterator[Finding]:
 
 
 def _is_locked(file: Path) -> bool:
-    """Tell whether somebody holds the lock of a lock file: a writer is at work."""
+    """Return whether a writer holds the lock of a lock file."""
     import fcntl
 
     if not hasattr(fcntl, "F_OFD_GETLK"):
@@ -378,5 +378,5 @@ def _is_locked(file: Path) -> bool:
         with file.open("rb") as opened:
             reply = fcntl.fcntl(opened, fcntl.F_OFD_GETLK, request)
     except OSError:
-        return True  # it has gone by now
+        return True  # the file disappeared meanwhile
     return bool(struct.unpack("hhqqi4x", reply)[0] != fcntl.F_UNLCK)
