@@ -1,4 +1,4 @@
-"""The class `Array`, and `bind_array`, which makes one from metadata and a store."""
+"""The class `Array`, and `bind_array`, which creates an array object from metadata and a store."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Array(ArrayMutation):
         Locks for keys, held during writes: a `tessarr.ThreadSynchronizer`, a
         `tessarr.ProcessSynchronizer`, or any object whose ``[key]`` is a context manager.
     cache_metadata
-        Whether the array keeps its metadata until `refresh`. If False, every access reads it again
+        Whether the array caches its metadata until `refresh`. If False, every access reads it again
         (one request, or three in format 2), so that the array follows resizes by other programs.
     write_empty_chunks
         Whether chunks that hold only the fill value are stored; by default as in the options.
@@ -70,8 +70,8 @@ class Array(ArrayMutation):
     zarr_format
         The only format to look for.
     **settings
-        ``config``, ``cache_attrs``, ``zarr_version``, ``meta_array`` and ``partial_decompress``
-        as `tessarr.open_array` takes them.
+        ``config``, ``cache_attrs``, ``zarr_version``, ``meta_array`` and ``partial_decompress``,
+        as for `tessarr.open_array`.
 
     Notes
     -----
@@ -166,7 +166,7 @@ class Array(ArrayMutation):
         store_path
             The store of the array, as for `tessarr.open`, such as the `store_path` of a node.
         data
-            Its ``zarr.json``, or its ``.zarray`` with ``attributes`` in it.
+            The document ``zarr.json``, or the document ``.zarray`` with a member ``attributes``.
 
         Raises
         ------
@@ -202,7 +202,7 @@ class Array(ArrayMutation):
 
     @property
     def config(self) -> ArrayConfig:
-        """The settings that apply when the array is opened and are not stored."""
+        """The runtime settings, which are not stored."""
         from tessarr.array.config import ArrayConfig
 
         return ArrayConfig(self._write_empty_chunks, self._missing == "fill")
@@ -247,7 +247,7 @@ class Array(ArrayMutation):
 
     @property
     def async_array(self) -> AsyncArray:
-        """The array with methods to ``await``, as zarr-python 3 has them."""
+        """The same array with zarr-python 3's methods to ``await``."""
         from tessarr.array.async_array import AsyncArray
 
         return AsyncArray(self)
@@ -269,7 +269,7 @@ class Array(ArrayMutation):
         Parameters
         ----------
         shape, chunks
-            The shape of the view, and its chunks, which must have as many bytes.
+            The shape of the view, and its chunks, which must have as many bytes as the array's.
         dtype
             The data type of the decoded bytes.
         fill_value
@@ -277,15 +277,15 @@ class Array(ArrayMutation):
         filters
             The filters of the view, such as ``[]`` to read the stored bytes.
         read_only
-            Whether the view rejects changes; by default as the array does.
+            Whether the view rejects changes; by default that of the array.
         synchronizer
             As for `Array`; by default that of the array.
 
         Returns
         -------
         Array
-            A write to the view writes to the array's chunks, with the view's filters and fill
-            value. The view cannot be resized, and does not follow resizes of the array.
+            The view. A write to it writes to the array's chunks, with the view's filters and fill
+            value. A view cannot be resized, and does not follow resizes of the array.
 
         Raises
         ------
@@ -316,7 +316,7 @@ class Array(ArrayMutation):
         return self._view("view", {**changes, **others}, view_metadata(self.metadata, **changes))
 
     def astype(self, dtype: DataTypeLike) -> Self:
-        """Return a read-only view whose elements are cast when they are read.
+        """Return a read-only view that casts elements when it reads them.
 
         Parameters
         ----------
@@ -326,7 +326,7 @@ class Array(ArrayMutation):
         Raises
         ------
         UnsupportedError
-            If one of the types has elements of variable length, such as text.
+            If one of the data types has elements of variable length, such as text.
 
         Examples
         --------
@@ -425,32 +425,31 @@ def bind_as(
     present: Present | None = None,
     viewed: ViewOrigin | None = None,
 ) -> A:
-    """Return the array that metadata describes, in a store; nothing is read.
+    """Return the array that metadata describes, without I/O.
 
     Parameters
     ----------
     cls
         The class of the array.
     meta, store, path
-        The metadata, the store and the path.
+        The metadata, the store and the path of the array.
     read_only
         Whether the array rejects changes.
     write_empty_chunks
-        Whether chunks that hold nothing but the fill value are stored; by default
-        as the options say.
+        Whether chunks that hold only the fill value are stored; by default as in the options.
     synchronizer, cache_metadata
         As for `Array`.
     missing
         The result of reading chunks that are not stored: "fill", the fill value; "refuse_chunks",
         an error for a missing chunk; or "refuse", also an error for a subchunk that a shard lacks.
     keeps_past
-        Whether writes keep elements beyond the shape in edge chunks, which other programs may have
-        appended. With a synchronizer they always do.
+        Whether writes preserve elements beyond the shape in edge chunks, which other programs may
+        have appended. With a synchronizer, writes always preserve them.
     present
         The file that must exist while the array is in use: its "document", or its "folder" if
-        consolidated metadata opened it. None: no check.
+        the metadata is a consolidated copy. None omits the check.
     viewed
-        The array, the method and the arguments that created a view.
+        For a view: the base array, and the method and the arguments that created the view.
     """
     options = current()
     if meta.codecs.runs_code:
@@ -497,10 +496,10 @@ def bind_as(
 
 
 _ARRAY_DOCUMENTS: Final = {3: "zarr.json", 2: ".zarray"}
-"""The document that makes a node an array, by format."""
+"""The document that marks an array, by format."""
 
 bind_array: Final = partial(bind_as, Array)
-"""Return the array that metadata describes, as `bind_as` does."""
+"""Return the `Array` that metadata describes, as `bind_as` does."""
 
 _OTHER_KEYWORDS: Final = (
     "config",

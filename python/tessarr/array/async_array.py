@@ -1,7 +1,7 @@
 """Arrays with methods to ``await``, named as in zarr-python 3.
 
-Reads and writes occupy no thread: the engine completes a future. Methods that need several
-requests in sequence run in a thread of the event loop's executor.
+Reads and writes block no thread: the engine completes a future. Methods with a sequence of
+requests run in a thread of the event loop's executor.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["AsyncArray", "AsyncIndexer"]
 
 
 class AsyncIndexer:
-    """Reads by keys of one form: ``await a.oindex.getitem(key)``.
+    """An indexer with a method to ``await``: ``await a.oindex.getitem(key)``.
 
     Parameters
     ----------
     read
-        Reads what a key selects.
+        The method that reads the selection of a key.
     """
 
     __slots__ = ("_read",)
@@ -35,14 +35,14 @@ class AsyncIndexer:
         self._read = read
 
     async def getitem(self, selection: SelectionLike) -> Any:
-        """Read what a key selects."""
+        """Read the selection of a key."""
         return await asyncio.to_thread(self._read, selection)
 
 
 class AsyncArray:
-    """An array whose methods are awaited.
+    """An array with asynchronous methods.
 
-    What metadata says, such as `shape`, is the same as of the array.
+    Properties from metadata, such as `shape`, are the same as those of `Array`.
 
     Parameters
     ----------
@@ -83,11 +83,11 @@ class AsyncArray:
         return hash(self._array)
 
     async def getitem(self, selection: SelectionLike) -> Any:
-        """Read what a key selects."""
+        """Read the selection of a key."""
         return await self._array.read(selection)
 
     async def setitem(self, selection: SelectionLike, value: ArrayLike) -> None:
-        """Write to what a key selects."""
+        """Write to the selection of a key."""
         await self._array.write(selection, value)
 
     @property
@@ -144,17 +144,17 @@ class AsyncArray:
         return shape
 
     async def update_attributes(self, new_attributes: Mapping[str, Any]) -> AsyncArray:
-        """Set attributes, and give the array back."""
+        """Set attributes and return the array."""
         await _run_in_thread(self._array.update_attributes, new_attributes)
         return self
 
     async def nchunks_initialized(self) -> int:
-        """Return how many chunks are stored."""
+        """Return the number of stored chunks."""
         count: int = await asyncio.to_thread(lambda: self._array.nchunks_initialized)
         return count
 
     async def nbytes_stored(self) -> int:
-        """Return the bytes of everything that is stored."""
+        """Return the number of stored bytes, including metadata."""
         size: int = await asyncio.to_thread(lambda: self._array.nbytes_stored)
         return size
 
@@ -175,9 +175,9 @@ _PROPERTIES = frozenset(
         *("serializer", "shape", "shards", "size", "store", "write_chunk_sizes", "zarr_format"),
     }
 )
-"""What needs no waiting."""
+"""Names of properties and methods that need no ``await``."""
 
 
 set_public_module("tessarr", AsyncArray)
-# `tessarr` loads it late: doctest finds the examples here.
+# `tessarr` imports the class lazily: this lets doctest find the examples.
 __test__ = {"AsyncArray": AsyncArray}

@@ -1,8 +1,8 @@
 """Removal of stored elements outside of an array's shape.
 
-Chunks outside of the shape are deleted; elements of edge chunks beyond the edge become the fill
-value. Shrinking does so after it stores the new shape. Growing does so before, because a program
-that was killed while it shrank the array, or another library, may have left such elements.
+The functions delete chunks outside of the shape, and set elements of edge chunks beyond the edge
+to the fill value. A shrinking resize calls them after it stores the new shape. A growing resize
+calls them before: a killed program or another library may have left such elements.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 _MAX_KEYS: Final = 1000
-"""Up to this number of chunks are deleted without a listing: one response lists as many keys."""
+"""Up to this number of chunks are deleted without a listing, whose response has as many keys."""
 
 _BLOCK_BYTES: Final = 1 << 26
 """Edge chunks are read in blocks of about this size."""
@@ -84,7 +84,7 @@ class StoredArray(Protocol):
 
 
 def delete_outside(store: Store, path: str, old: ArrayMeta, new: ArrayMeta) -> None:
-    """Delete the chunks of an array that are part of the old grid but not of the new one."""
+    """Delete the chunks of an array that the old grid has and the new grid lacks."""
     below, within = get_chunk_store(store, path, old.storage_transformers)
     run_flow(_delete_outside(within, old, new), below)
 
@@ -160,10 +160,10 @@ def clear_exposed(
     old, new
         The stored and the new metadata.
     edges
-        Whether edge chunks of the old shape are cleared, too. They are read, and written only if
-        they hold another value than the fill value.
+        Whether to clear edge chunks of the old shape, too. The function reads them, and writes
+        only those that hold another value than the fill value.
     confirm
-        Raises an error if the stored shape is no longer that of `old`.
+        Raises an error if the stored shape differs from that of `old`.
     """
     if all(after <= before for before, after in zip(old.shape, new.shape, strict=True)):
         return
@@ -177,14 +177,14 @@ def _delete_exposed(
 ) -> None:
     store, path = get_chunk_store(array._store, array.path, old.storage_transformers)
     few = _MAX_KEYS
-    if array._store.write_concurrency:  # far away: a listing of a few chunks costs one request
+    if array._store.write_concurrency:  # remote store: a listing of a few chunks costs one request
         few = min(few, 1 + prod(map(max, old.grid_shape, new.grid_shape)) // _MAX_KEYS)
     keys = run_flow(_keys_outside(path, old, new.grid_shape, old.grid_shape, few), store)
     if array._store.is_exclusive:
         run_flow(_delete(keys), store)
         return
-    # Another process may have grown the array, and written, since the shape was read. A value
-    # that was there before the shape is confirmed is not of that process.
+    # Another process may have grown the array, and written to it, since the shape was read. A
+    # value that exists before `confirm` succeeds is not from that process.
     for key in keys:
         value = store.get(key)
         if value is not None:
@@ -226,7 +226,7 @@ def _clear_edges(
 
 
 def _split_box(box: Box, cuts: tuple[Cuts, ...], item_bytes: int) -> Iterator[Box]:
-    """Yield parts of a box that fit in memory, or are in one chunk."""
+    """Yield parts of a box that fit in memory, or lie in one chunk."""
     if prod(stop - start for start, stop in box) * max(item_bytes, 1) > _BLOCK_BYTES:
         counts = [
             cut.cell(stop - 1) - cut.cell(start)
@@ -263,7 +263,7 @@ def _is_fill(values: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
     return bool((element_bytes == fill_bytes).all())
 
 
-# Both
+# Shrinking and growing
 
 
 def _box_selection(box: Box, shape: Shape) -> Selection:

@@ -1,4 +1,4 @@
-"""Runtime settings of an array: those that apply when it is opened and are not stored."""
+"""Runtime settings of an array, which are not stored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RUNTIME_SETTINGS: Final = (
     "cache_metadata",
     "read_only",
 )
-"""Settings that apply when an array is opened."""
+"""The names of runtime settings."""
 
 _MISSING: Final = ("fill", "refuse_chunks", "refuse")
 
@@ -42,7 +42,7 @@ _FOREIGN_NAMES: Final = {
 _RUNTIME_HINTS: Final = frozenset(
     ["order", "sharding_coalesce_max_bytes", "sharding_coalesce_max_gap_bytes"]
 )
-"""Members of zarr-python's ``config`` that change no value: the engine sees to them."""
+"""Members of zarr-python's ``config`` that Tessarr ignores: the engine controls these aspects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class ArrayConfig:
     write_empty_chunks
         Whether chunks that hold only the fill value are stored.
     read_missing_chunks
-        Whether chunks that are not stored read as the fill value. If not, reading one raises
-        `tessarr.errors.NotFoundError`, also for chunks that hold only the fill value, unless
-        `write_empty_chunks` is true.
+        Whether chunks that are not stored read as the fill value. If False, reading such a chunk
+        raises `tessarr.errors.NotFoundError`. Without `write_empty_chunks`, that includes chunks
+        that hold only the fill value.
     order
         The memory order of results: always C.
     """
@@ -88,7 +88,7 @@ def runtime_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_keywords(settings: Iterable[str], function: str, known: Collection[str]) -> None:
-    """Raise a TypeError if a keyword is not known.
+    """Raise a TypeError if a keyword is unknown.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def config_settings(config: Any) -> dict[str, Any]:
     Raises
     ------
     TypeError
-        If it is no mapping, or has a member that is not known.
+        If `config` is not a mapping, or has an unknown member.
     """
     if config is None:
         return {}

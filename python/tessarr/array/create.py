@@ -54,9 +54,9 @@ def create_array(
 ) -> Array:
     """Create an array and write `data`, if any.
 
-    Everything is checked before anything changes; if storing `data` fails, the
-    array is removed again. `within` is the path of a group known to exist; the
-    rest is as for `tessarr.create_array`.
+    All checks run before any change; if storing `data` fails, the function removes the array.
+    `within` is the path of a group that exists. The other parameters are those of
+    `tessarr.create_array`.
     """
     return CreationPlan.from_settings(store, shape=shape, data=data, **settings).execute(
         path, within=within
@@ -65,21 +65,21 @@ def create_array(
 
 @dataclass(slots=True)
 class CreationPlan:
-    """A new array, checked, that is not stored yet.
+    """A validated new array that is not stored yet.
 
     Parameters
     ----------
     store
         The store of the new array.
     meta
-        Its metadata.
+        The metadata of the new array.
     values
-        The values to write: a NumPy array, or another array that is read part by part; None for no
+        The values to write: a NumPy array, or a lazy array that is read part by part; None for no
         values.
     opened
         Keywords of `bind_array`.
     overwrite
-        Whether an existing node is deleted.
+        Whether to delete an existing node.
     """
 
     store: Store
@@ -108,7 +108,7 @@ class CreationPlan:
         return cls(store, meta, values, keywords.opened, keywords.overwrite)
 
     def read_own_source(self, path: str) -> None:
-        """Read the values, if the deletion of the node at `path` would delete them."""
+        """Read the values into memory if deleting the node at `path` would delete them."""
         source = self.values
         if isinstance(source, Array) and source._store == self.store:
             inside = not path or f"{source.path}/".startswith(f"{path}/")
@@ -117,7 +117,7 @@ class CreationPlan:
     def execute(self, path: str, *, within: str | None = None) -> Array:
         """Create the array and write its values.
 
-        The old node stays until the new one is complete, if the store supports that.
+        If the store supports it, the old node stays until the new one is complete.
         """
         build = None if self.values is None else self.build
         if not self.overwrite or not replace_node(
@@ -159,7 +159,7 @@ class CreationPlan:
 
 
 def _store_separator(store: Store, requested: str | None) -> dict[str, Any]:
-    """Return the separator of chunk keys, if the store prescribes one."""
+    """Return the separator of chunk keys that the store prescribes, if any."""
     separator_of_store = get_dimension_separator(store)
     if separator_of_store is None:
         return {}
@@ -174,8 +174,8 @@ def _store_separator(store: Store, requested: str | None) -> dict[str, Any]:
 class _InitialData:
     """The initial values of a new array, if any.
 
-    An array of another library or in another store is not read here, but part by part when it
-    is written.
+    An array of another library or in another store stays unread until `tessarr` writes it part
+    by part.
     """
 
     def __init__(self, source: Any, values: Any = None, dtype: Any = None) -> None:
@@ -194,7 +194,7 @@ class _InitialData:
             return cls(data, data, _lazy_data_type(data) if dtype is None else dtype)
         source = data if type(data) is np.ndarray else _load_values(data)
         if dtype is not None and _is_flexible(dtype):
-            # Not by way of NumPy's types of fixed length, which drop NULs at the end.
+            # Avoid NumPy's fixed-length types, which drop trailing NULs.
             rank = None if shape is None else len(normalize_shape(shape))
             values = _as_objects(source) if rank is None else to_objects(source, rank)
             return cls(source, values, dtype)
@@ -209,7 +209,7 @@ class _InitialData:
         return None if self.values is None else tuple(self.values.shape)
 
     def prepare_values(self, meta: ArrayMeta) -> Any:
-        """Return what can be assigned to the whole array, checked, or None."""
+        """Return validated values for an assignment to the whole array, or None."""
         if self.values is None or not isinstance(self.values, np.ndarray):
             return self.values
         data_type = meta.data_type
@@ -217,17 +217,17 @@ class _InitialData:
         if data_type.numpy.names is not None:
             values = data_type.to_numpy_input(self.source)
         elif data_type.elements is None and self.values.dtype != data_type.numpy:
-            values = self.source  # the numbers of lists are checked one by one
+            values = self.source  # the assignment checks each number of a list
         selection = select(..., meta.shape)
         return broadcast_value(values, selection, data_type.numpy, meta.fill_element)
 
     def fill(self, dtype: Any) -> Any:
-        """Return the fill value that the data has itself, or AUTO.
+        """Return the fill value of the data, or AUTO if it has none.
 
         Raises
         ------
         ArgumentError
-            If elements are masked, or may be, and it does not fit the data type.
+            If elements may be masked, and the fill value does not fit the data type.
         """
         fill_value = _data_fill_value(self.source)
         if fill_value is None:
@@ -238,7 +238,7 @@ class _InitialData:
                 return AUTO
             encode_fill_value(data_type, fill_value)
         except UnsupportedError:
-            return AUTO  # which is reported with what else is wrong
+            return AUTO  # validation reports this problem together with others
         except (ValueError, TypeError, OverflowError):
             if isinstance(self.source, np.ma.MaskedArray) and not has_mask(self.source):
                 return AUTO
@@ -271,7 +271,7 @@ def _build_meta(
 
 
 def _load_values(data: Any) -> Any:
-    """Return data with the mask that it has or that its elements have, and without a unit."""
+    """Return data without a unit, and with the mask of the data or of its elements."""
     if isinstance(data, list | tuple):
         return mask_lists(data, element_kinds(data))
     data = strip_unit(data)
@@ -297,21 +297,21 @@ def _as_array(source: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
 
 
 def _data_fill_value(data: Any) -> Any:
-    """Return the fill value of an array with masked elements, or None where it has none.
+    """Return the fill value of an array with masked elements, or None if it has none.
 
-    Such arrays are those of ``numpy.ma``, Dask's arrays of these, and variables of netCDF4.
+    These are arrays of ``numpy.ma``, Dask's arrays of these, and variables of netCDF4.
     """
-    sample = getattr(data, "_meta", data)  # of Dask
+    sample = getattr(data, "_meta", data)  # in Dask
     if isinstance(sample, np.ma.MaskedArray):
         return sample.fill_value
     if _is_netcdf(data) and data.mask and data.dtype.kind != "O":
-        # Of a packed variable the fill value belongs to the packed numbers.
+        # The fill value of a packed variable applies to the packed numbers.
         return data.get_fill_value() if _lazy_data_type(data) == data.dtype else np.nan
     return None
 
 
 def _lazy_data_type(data: Any) -> Any:
-    """Return the data type of the elements that an array gives: netCDF4 unpacks some."""
+    """Return the data type of elements after reading: netCDF4 unpacks some variables."""
     if _is_netcdf(data) and data.scale and data.dtype.kind in "iuf":
         return data[(slice(0, 1),) * len(data.shape)].dtype
     return type_of(data)
@@ -322,7 +322,7 @@ def _is_netcdf(data: Any) -> bool:
 
 
 def _check_maxshape(maxshape: Any, shape: Shape) -> None:
-    """Check the lengths that h5py wants to know; every array here may grow."""
+    """Check h5py's maximum lengths, which are otherwise ignored: every array can grow."""
     if maxshape is None:
         return
     limits = tuple(maxshape) if np.iterable(maxshape) else (maxshape,)
@@ -332,7 +332,7 @@ def _check_maxshape(maxshape: Any, shape: Shape) -> None:
 
 
 def _infer_data_type(values: np.ndarray[Any, Any], settings: Mapping[str, Any]) -> Any:
-    """Return the data type of values; of objects that are all text or all bytes, that."""
+    """Return the data type of values; text or bytes if all objects have that type."""
     dtype = values.dtype
     has_codec = settings.get("object_codec") is not None or settings.get("filters", AUTO) != AUTO
     if dtype.kind == "O" and not has_codec:
@@ -342,11 +342,11 @@ def _infer_data_type(values: np.ndarray[Any, Any], settings: Mapping[str, Any]) 
 
 
 def _record_type(dtype: Any) -> np.dtype[Any] | None:
-    """Return NumPy's type of records, whose elements are tuples in lists; None for others."""
+    """Return a structured data type, whose elements are tuples in lists; None for other types."""
     try:
         data_type = None if dtype is None else dtypes.to_data_type(dtype)
     except (ArgumentError, UnsupportedError):
-        return None  # reported with all other problems
+        return None  # validation reports this problem together with others
     return data_type.numpy if isinstance(data_type, Struct) else None
 
 

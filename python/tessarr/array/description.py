@@ -20,7 +20,7 @@ __all__ = ["check_pickles", "describe_array", "resolve_separator", "use_text_typ
 
 
 def check_pickles(meta: ArrayMeta, path: str) -> None:
-    """Raise an error if the elements are pickled and the options do not allow that."""
+    """Raise an error if the elements are pickled and the options do not allow pickles."""
     if meta.codecs.runs_code and not current().allow_pickle:
         raise UnsupportedError(
             f"array {path or '/'!r} is pickled, and to read pickles is to run what their writer "
@@ -32,9 +32,9 @@ def check_pickles(meta: ArrayMeta, path: str) -> None:
 
 
 def describe_array(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
-    """Return the description of an array for the engine; the metadata keep it.
+    """Return the description of an array for the engine, and cache it in the metadata.
 
-    The descriptions of arrays that differ only in shape share everything else.
+    Descriptions of arrays that differ only in shape share all other parts.
     """
     key = write_empty_chunks, missing
     description: Description | None = meta.derived.get(key)
@@ -50,7 +50,7 @@ def describe_array(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) 
 
 
 def resolve_separator(meta: ArrayMeta, store: Store) -> ArrayMeta:
-    """Return the metadata with what they leave to the store: the separator of format 2."""
+    """Return the metadata with the store's separator, if format 2 metadata omits it."""
     keys = meta.chunk_key_encoding
     if isinstance(keys, V2Keys) and not keys.is_explicit and get_dimension_separator(store) == "/":
         return replace(meta, chunk_key_encoding=V2Keys("/"))
@@ -58,5 +58,5 @@ def resolve_separator(meta: ArrayMeta, store: Store) -> ArrayMeta:
 
 
 def use_text_type(meta: ArrayMeta, kind: str) -> ArrayMeta:
-    """Return the metadata of an array of text as what NumPy is to hold it."""
+    """Return the metadata of a text array with another NumPy type for its elements."""
     return replace(meta, data_type=meta.data_type.of_kind(kind))

@@ -1,4 +1,4 @@
-"""Checksum of all stored chunks and documents of an array."""
+"""Checksum of all stored chunks and metadata documents of an array."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class ArrayIndexing(ArrayProperties):
     __slots__ = ()
 
     if TYPE_CHECKING:
-        # What the engine offers (`tessarr._engine.ArrayBase`).
+        # Methods of the engine's base class `tessarr._engine.ArrayBase`.
         _read: Callable[..., None]
         _prepare_read: Callable[..., PreparedRead]
         _write: Callable[..., None]
@@ -58,7 +58,7 @@ class ArrayIndexing(ArrayProperties):
     # Reading and writing
 
     def read(self, selection: SelectionLike = ..., out: Any = None) -> Future[Any]:
-        """Start to read; wait with ``.result()`` or ``await``.
+        """Start to read a selection; wait with ``.result()`` or ``await``.
 
         Parameters
         ----------
@@ -71,14 +71,14 @@ class ArrayIndexing(ArrayProperties):
         Returns
         -------
         Future
-            Of what ``a[selection]`` gives, or of `out`.
+            A future of the value of ``a[selection]``, or of `out`.
 
         Raises
         ------
         SelectionError
-            At once, if the selection does not fit the array.
+            Immediately, if the selection does not fit the array.
         ArgumentError
-            At once, if `out` does not fit the selection.
+            Immediately, if `out` does not fit the selection.
 
         Examples
         --------
@@ -106,7 +106,7 @@ class ArrayIndexing(ArrayProperties):
             except Exception as error:  # noqa: BLE001 (another thread may have resized the array)
                 future.set_exception(error)
             else:
-                # A read into the memory of the caller happens even if the future is dropped.
+                # The engine completes a read into the caller's memory without the future, too.
                 pending = start_reads([read], [future], weak=out is None)
                 future._work, future._leave = pending.help, pending.cancel
         else:
@@ -114,25 +114,25 @@ class ArrayIndexing(ArrayProperties):
         return future
 
     def write(self, selection: SelectionLike, value: ArrayLike) -> Future[None]:
-        """Start to write; wait with ``.result()`` or ``await``.
+        """Start to write a selection; wait with ``.result()`` or ``await``.
 
         Parameters
         ----------
         selection
             A key of the array.
         value
-            Broadcast to the selection's shape. It must not be changed until the
-            future is done. With a synchronizer it is stored when this returns.
+            The values, which are broadcast to the selection's shape. Do not change them until the
+            future is done. With a synchronizer, the method returns after it has stored them.
 
         Returns
         -------
         Future
-            Of None.
+            A future of None.
 
         Raises
         ------
         SelectionError, ArgumentError, ReadOnlyError
-            At once, and before anything is stored.
+            Immediately, and before any change of the store.
         """
         return self.start_write(select, selection, value)
 
@@ -188,7 +188,7 @@ class ArrayIndexing(ArrayProperties):
 
             if transfer.is_lazy(value, self.dtype):
                 value = transfer.assign_array(self, selection, value)
-                if value is None:  # region by region, that is
+                if value is None:  # the copy region by region is done
                     return
         values = self._prepare_values(selection, value, fields)
         if values.size:
@@ -203,7 +203,7 @@ class ArrayIndexing(ArrayProperties):
         values: npt.NDArray[Any],
         parts: FieldParts | None = None,
     ) -> None:
-        """Write as the engine does, with the locks of the chunks that are touched."""
+        """Write with the locks of all chunks that the selection touches."""
         if self._synchronizer is None:
             self._write(axes, out_axes, values, parts)
             return
@@ -215,7 +215,7 @@ class ArrayIndexing(ArrayProperties):
     def _parse_key(
         self, normalize: _Normalize, key: Any, names: FieldsLike | None = None
     ) -> tuple[Selection, Fields | None]:
-        """Return which elements a key selects, and which of their fields if not all."""
+        """Return the selection of a key, and the fields of records if it names some."""
         if not self._cache_metadata:
             self.refresh()
         meta = self._meta
@@ -259,17 +259,17 @@ class ArrayIndexing(ArrayProperties):
 
     @property
     def oindex(self) -> Indexer:
-        """Outer indexing: ``a.oindex[[0, 2], [1, 3]]`` takes columns 1 and 3 of rows 0 and 2."""
+        """Outer indexing: ``a.oindex[[0, 2], [1, 3]]`` selects columns 1 and 3 of rows 0 and 2."""
         return self._indexer(select_outer)
 
     @property
     def vindex(self) -> Indexer:
-        """Indexing by points: ``a.vindex[[0, 2], [1, 3]]`` takes the elements (0, 1) and (2, 3)."""
+        """Indexing by points: ``a.vindex[[0, 2], [1, 3]]`` selects elements (0, 1) and (2, 3)."""
         return self._indexer(select_points)
 
     @property
     def blocks(self) -> Indexer:
-        """Indexing by chunks: ``a.blocks[0, 1:3]`` takes all of three chunks."""
+        """Indexing by chunks: ``a.blocks[0, 1:3]`` selects two whole chunks."""
         return self._indexer(self._select_blocks)
 
     def _indexer(self, normalize: _Normalize) -> Indexer:
@@ -284,7 +284,7 @@ class ArrayIndexing(ArrayProperties):
         Parameters
         ----------
         names
-            One name, or several, which make a record again.
+            One name, or several names, which select records with these fields.
         """
         return Indexer(
             lambda key: self._read_key(select, key, None, names),
@@ -297,16 +297,16 @@ class ArrayIndexing(ArrayProperties):
         out: Any = None,
         fields: FieldsLike | None = None,
     ) -> Any:
-        """Read by integers, slices, ``...`` and None; into `out`, if it is given.
+        """Read by integers, slices, ``...`` and None, into `out` if it is not None.
 
-        Of records, only `fields`: one name, or several.
+        `fields` selects some fields of records: one name, or several.
         """
         return self._read_key(select_basic, selection, out, fields)
 
     def set_basic_selection(
         self, selection: SelectionLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
-        """Write by integers, slices, ``...`` and None; of records, only `fields`."""
+        """Write by integers, slices, ``...`` and None; `fields` selects fields of records."""
         self._write_key(select_basic, selection, value, fields)
 
     def get_orthogonal_selection(
@@ -315,13 +315,13 @@ class ArrayIndexing(ArrayProperties):
         out: Any = None,
         fields: FieldsLike | None = None,
     ) -> Any:
-        """Read as `oindex` does; into `out`, if it is given; of records, only `fields`."""
+        """Read as `oindex` does; `out` and `fields` as for `get_basic_selection`."""
         return self._read_key(select_outer, selection, out, fields)
 
     def set_orthogonal_selection(
         self, selection: SelectionLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
-        """Write as `oindex` does; of records, only `fields`."""
+        """Write as `oindex` does; `fields` selects fields of records."""
         self._write_key(select_outer, selection, value, fields)
 
     def get_coordinate_selection(
@@ -330,13 +330,13 @@ class ArrayIndexing(ArrayProperties):
         out: Any = None,
         fields: FieldsLike | None = None,
     ) -> Any:
-        """Read as `vindex` does; into `out`, if it is given; of records, only `fields`."""
+        """Read as `vindex` does; `out` and `fields` as for `get_basic_selection`."""
         return self._read_key(select_points, selection, out, fields)
 
     def set_coordinate_selection(
         self, selection: SelectionLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
-        """Write as `vindex` does; of records, only `fields`."""
+        """Write as `vindex` does; `fields` selects fields of records."""
         self._write_key(select_points, selection, value, fields)
 
     def get_mask_selection(
@@ -345,13 +345,13 @@ class ArrayIndexing(ArrayProperties):
         out: Any = None,
         fields: FieldsLike | None = None,
     ) -> Any:
-        """Read where a mask of the array's shape is true; `out` and `fields` as elsewhere."""
+        """Read where a mask of the array's shape is true; see `get_basic_selection`."""
         return self._read_key(mask_axes, mask, out, fields)
 
     def set_mask_selection(
         self, mask: ArrayLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
-        """Write where a mask of the array's shape is true; of records, only `fields`."""
+        """Write where a mask of the array's shape is true; `fields` selects fields of records."""
         self._write_key(mask_axes, mask, value, fields)
 
     def get_block_selection(
@@ -360,11 +360,11 @@ class ArrayIndexing(ArrayProperties):
         out: Any = None,
         fields: FieldsLike | None = None,
     ) -> Any:
-        """Read as `blocks` does; into `out`, if it is given; of records, only `fields`."""
+        """Read as `blocks` does; `out` and `fields` as for `get_basic_selection`."""
         return self._read_key(self._select_blocks, selection, out, fields)
 
     def set_block_selection(
         self, selection: SelectionLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
-        """Write as `blocks` does; of records, only `fields`."""
+        """Write as `blocks` does; `fields` selects fields of records."""
         self._write_key(self._select_blocks, selection, value, fields)

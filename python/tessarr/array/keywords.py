@@ -48,14 +48,14 @@ class SettingsWithoutFill(TypedDict, total=False):
     storage_transformers: Iterable[StorageTransformer | Mapping[str, Any] | str]
     overwrite: bool
     write_data: bool
-    # How the new array is open
+    # Runtime settings of the new array
     write_empty_chunks: bool | None
     missing: Missing
     config: Any
     synchronizer: Any
     cache_metadata: bool
     read_only: bool
-    # Names that zarr-python 2 and h5py have for some of these
+    # Names of zarr-python 2 and h5py
     compressor: Any
     compression: Any
     compression_opts: Any
@@ -108,7 +108,7 @@ class CreationSettings:
     opened
         Keywords of `tessarr.array.bind_array`.
     maxshape
-        The maximum lengths of h5py; here every axis may grow.
+        The maximum lengths of h5py, which are ignored: every axis can grow.
     """
 
     meta: dict[str, Any]
@@ -128,16 +128,16 @@ def parse_keywords(settings: Mapping[str, Any], function: str = "create_array") 
     Parameters
     ----------
     settings
-        Keywords of the user.
+        The user's keywords.
     function
         The name of the function, for messages.
 
     Raises
     ------
     TypeError
-        If a name is unknown, or two names of one setting are passed.
+        If a name is unknown, or two names denote one setting.
     ArgumentError
-        If a value is not valid.
+        If a value is invalid.
 
     Examples
     --------
@@ -214,9 +214,9 @@ def _add_hdf5_filters(settings: Mapping[str, Any], *, shuffle: bool, checksum: b
         compressors = Blosc()
     codecs = [to_codec(codec) for codec in to_list(compressors)]
     after: list[Codec] = [Fletcher32()] if checksum else []
-    # Blosc shuffles by itself, and what is not compressed gains nothing.
+    # Blosc shuffles itself, and shuffling does not help without compression.
     before: list[Codec] = [Shuffle()] if shuffle and codecs and codecs != [Blosc()] else []
-    if settings["zarr_format"] == 2:  # whose compressor is the last of all
+    if settings["zarr_format"] == 2:  # its compressor is the last codec
         return [*before, *after, *codecs]
     return [*before, *codecs, *after]
 
@@ -229,8 +229,8 @@ def _compression_codec(compression: Any, options: Any, zarr_format: ZarrFormat) 
         compression, options = "gzip", compression
     if not isinstance(compression, str):
         return to_codec(compression)
-    # zarr-python 2 called zlib's streams gzip, which are smaller and what its files have;
-    # format 3 has gzip by that name, and zlib only by one that fewer readers know.
+    # zarr-python 2 used the name gzip for zlib streams, which are smaller. In format 3, "gzip" is
+    # gzip, and fewer readers support zlib.
     codec_id = _H5PY.get(compression, compression) if zarr_format == 2 else compression
     codec: Any = codec_id and (find_plain_codec(codec_id) or find_codec_by_id(codec_id))
     if not codec:

@@ -42,19 +42,19 @@ class _IndexableArray(Protocol):
 
 
 class LazyArray(ScalarConversion):
-    """A lazy view of an array: a selection whose elements are not read yet.
+    """A lazy view of an array: a selection that reads elements only on request.
 
     ``array.lazy`` returns a view, and so does indexing a view: by integers, slices of any step,
     index arrays, masks, ``newaxis`` and ``...`` with NumPy's meaning, `oindex` and `vindex`. A view
     of a view costs as much as one view, and one call of the engine reads or writes it. Assigning to
-    an indexed view writes.
+    an indexed view writes to the array.
 
     Notes
     -----
-    A view keeps the shape that the array had when it was created; reading elements that a resize
-    has removed is an error. Views are thread-safe. ``bool``, ``int``, ``float``, ``complex`` and
-    ``operator.index`` read the element of a view that has one; of any other they are an error, as
-    in NumPy.
+    A view does not follow resizes of the array; reading elements that a resize has removed raises
+    an error. Views are thread-safe. ``bool``, ``int``, ``float``, ``complex`` and
+    ``operator.index`` read the element of a view with one element; for other views they raise an
+    error, as in NumPy.
 
     Examples
     --------
@@ -115,12 +115,12 @@ class LazyArray(ScalarConversion):
 
     @property
     def oindex(self) -> Assignable[LazyArray]:
-        """Index by arrays of which each is for itself: the outer product."""
+        """Outer indexing: each index array applies to its own axis."""
         return Assignable(self, "oindex")
 
     @property
     def vindex(self) -> Assignable[LazyArray]:
-        """Index by arrays that are taken together; their axes come first."""
+        """Indexing by points: index arrays are broadcast together, and their axes come first."""
         return Assignable(self, "vindex")
 
     def _apply_operation(self, mode: Mode, key: Any) -> LazyArray:
@@ -131,22 +131,22 @@ class LazyArray(ScalarConversion):
         return LazyArray(self._array, self._transform._indexed(items, mode).translate_to[0])
 
     def transpose(self, *axes: SupportsIndex | Iterable[SupportsIndex] | None) -> LazyArray:
-        """Return the view with its axes in another order; by default the reverse one.
+        """Return the view with its axes in another order, by default reversed.
 
         Parameters
         ----------
         *axes
-            The number of each axis, or all of them as one sequence; negative ones count from
-            the last axis.
+            The axis numbers as arguments or as one sequence; negative numbers count from the last
+            axis.
 
         Raises
         ------
         AxisError
-            If the view does not have an axis.
+            If an axis number is out of range.
         ArgumentError
-            If not every axis is named, once.
+            If the numbers do not contain every axis exactly once.
         TypeError
-            If something is no integer.
+            If an axis number is not an integer.
         """
         arguments = _axes_argument(axes)
         if arguments is None:
@@ -170,19 +170,19 @@ class LazyArray(ScalarConversion):
         Parameters
         ----------
         out
-            Where to put them: a writable array of `shape` and `dtype`.
+            The destination: a writable array of `shape` and `dtype`.
 
         Returns
         -------
         Future
-            Of a new array, or of `out`; of a NumPy scalar if the view has no axes.
+            A future of a new array, or of `out`; of a NumPy scalar if the view has no axes.
 
         Raises
         ------
         SelectionError
-            At once, if the array has become too small.
+            Immediately, if a resize has removed some of the elements.
         ArgumentError
-            At once, if `out` does not fit.
+            Immediately, if `out` does not fit.
         """
         return self._array.start_read(lower, self._transform, out)
 
@@ -192,13 +192,13 @@ class LazyArray(ScalarConversion):
         Parameters
         ----------
         value
-            Broadcast to `shape`. It must not be changed until the future is done. Where an
-            element stands several times in the view, the last value counts.
+            The values, which are broadcast to `shape`. Do not change them until the future is done.
+            If the view contains an element several times, the last value is written.
 
         Raises
         ------
         SelectionError, ArgumentError, ReadOnlyError
-            At once, and before anything is stored.
+            Immediately, and before any change of the store.
         """
         return self._array.start_write(lower, self._transform, value)
 
@@ -228,7 +228,7 @@ class LazyArray(ScalarConversion):
 
 
 def _axes_argument(axes: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return the axes that are given one by one, or together; None if they are none."""
+    """Return the axes from separate arguments or one sequence; None without arguments."""
     if len(axes) != 1:
         return axes or None
     if axes[0] is None:
@@ -236,24 +236,24 @@ def _axes_argument(axes: tuple[Any, ...]) -> tuple[Any, ...] | None:
     try:
         return tuple(axes[0])
     except TypeError:
-        return axes  # it is one axis
+        return axes  # a single axis number
 
 
 def _has_index_arrays(terms_: list[Term]) -> bool:
-    """Whether there are index arrays, which integers then join."""
+    """Return whether a key has index arrays; integers are then broadcast with these."""
     return any(isinstance(term, (Indices, Mask)) for term in terms_)
 
 
 def _is_separated(terms_: list[Term]) -> bool:
-    """Whether something stands between index arrays: their axes come first then, as in NumPy."""
+    """Return whether other terms separate index arrays, whose axes then come first as in NumPy."""
     positions = [i for i, term in enumerate(terms_) if isinstance(term, (Indices, Mask, Integer))]
     return _has_index_arrays(terms_) and positions[-1] - positions[0] + 1 != len(positions)
 
 
 def _to_index_space(terms_: list[Term], shape: Shape) -> list[Any]:
-    """Return a key of NumPy's as one of the index space, whose dimensions begin at 0.
+    """Convert a NumPy key to a key of an index space whose dimensions start at 0.
 
-    There integers and indices of arrays are positions, which are not counted from the end.
+    In an index space, negative integers do not count from the end.
     """
     joins_arrays = _has_index_arrays(terms_)
     items: list[Any] = []
@@ -290,5 +290,5 @@ def _to_positions(values: npt.NDArray[Any], axis: int, size: int) -> npt.NDArray
 
 
 set_public_module("tessarr", LazyArray)
-# `tessarr` loads it late: doctest finds the examples here.
+# `tessarr` imports the class lazily: this lets doctest find the examples.
 __test__ = {"LazyArray": LazyArray}

@@ -32,9 +32,9 @@ _OVERRIDES: Final = {
 
 
 def chunks_of(a: Any) -> Any:
-    """Return the chunks of an array, or None where it has none.
+    """Return the chunks of an array, or None if it has none.
 
-    Dask lists the lengths of all chunks; the result has the longest of each axis.
+    Dask lists the lengths of all chunks; the result has the longest length of each axis.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def chunks_of(a: Any) -> Any:
 def settings_like(
     a: Any, settings: Mapping[str, Any], *, with_metadata: bool = False
 ) -> dict[str, Any]:
-    """Return the settings of an array, overridden by the given ones.
+    """Return the settings of an array, overridden by `settings`.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def settings_like(
     """
     shape = _shape_of(a)
     like: dict[str, Any] = {"shape": shape, "dtype": type_of(a), "chunks": chunks_of(a)}
-    if hasattr(a, "filters") and hasattr(a, "fill_value"):  # of a Zarr library
+    if hasattr(a, "filters") and hasattr(a, "fill_value"):  # an array of a Zarr library
         source = _zarr_format_of(a)
         zarr_format = settings.get("zarr_format") or settings.get("zarr_version") or source
         like |= {"zarr_format": zarr_format, **_codecs_like(a, source, zarr_format)}
@@ -86,7 +86,7 @@ def settings_like(
             like |= _metadata_like(a, source, zarr_format)
     elif with_metadata:
         fill: Any = getattr(a, "fillvalue", None)
-        if isinstance(fill, bytes) and like["dtype"] is str:  # of h5py
+        if isinstance(fill, bytes) and like["dtype"] is str:  # in h5py
             fill = fill.decode("utf-8", "replace")
         like |= {"fill_value": fill}
     for name in _overridden_names(shape, like, settings):
@@ -95,14 +95,14 @@ def settings_like(
 
 
 def fill_settings_like(a: Any, fill_value: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of an array with its fill value, overridden by the given ones.
+    """Return the settings of an array with a fill value, overridden by `settings`.
 
     Parameters
     ----------
     a, settings
         As for `settings_like`.
     fill_value
-        The fill value of the new array; "keep": that in `settings`, else that of `a`.
+        The fill value of the new array; "keep" uses that of `settings`, or else that of `a`.
 
     Examples
     --------
@@ -126,12 +126,12 @@ def _shape_of(a: Any) -> tuple[int, ...]:
 def _overridden_names(
     shape: tuple[int, ...], like: dict[str, Any], settings: Mapping[str, Any]
 ) -> set[str]:
-    """Return the names of settings of an array that conflict with the given ones."""
+    """Return the names of settings of an array that `settings` overrides or invalidates."""
     names = {name for setting in settings for name in _OVERRIDES.get(setting, ())}
     if "shape" in settings and len(normalize_shape(settings["shape"])) != len(shape):
         names |= {"chunks", "shards", "dimension_names"}
     if settings.get("dtype") is not None and settings["dtype"] != like["dtype"]:
-        names |= {"filters", "serializer", "fill_value"}  # which speak of the elements
+        names |= {"filters", "serializer", "fill_value"}  # these depend on the data type
         codecs = like.get("compressors") or []
         like["compressors"] = [
             replace(codec, typesize=None) if isinstance(codec, Blosc) else codec for codec in codecs
@@ -146,7 +146,7 @@ def _zarr_format_of(a: Any) -> int:
 
 
 def type_of(a: Any) -> Any:
-    """Return the data type of an array, or None where it has none.
+    """Return the data type of an array, or None if it has none.
 
     Examples
     --------
@@ -158,12 +158,12 @@ def type_of(a: Any) -> Any:
     dtype = getattr(a, "dtype", None)
     if not isinstance(dtype, np.dtype) or dtype.kind != "O" or not dtype.metadata:
         return dtype
-    items = dtype.metadata.get("vlen", dtype)  # of h5py: str, bytes, or the items of arrays
+    items = dtype.metadata.get("vlen", dtype)  # in h5py: str, bytes, or the type of array items
     return f"array:{items.str}" if isinstance(items, np.dtype) and items != dtype else items
 
 
 def _codecs_like(a: Any, source: int, form: int) -> dict[str, Any]:
-    """Return the codecs of an array of format `source` for one of `form`."""
+    """Return the codecs of an array of format `source` for an array of format `form`."""
     filters = [to_codec(codec) for codec in to_list(a.filters)]
     if hasattr(a, "compressors"):
         compressors = [to_codec(codec) for codec in a.compressors]
@@ -181,7 +181,7 @@ def _codecs_like(a: Any, source: int, form: int) -> dict[str, Any]:
 
 
 def _metadata_like(a: Any, source: int, form: int) -> dict[str, Any]:
-    """Return the settings of an array beside its codecs."""
+    """Return the settings of an array, except its codecs."""
     attributes = a.attrs.asdict() if hasattr(a.attrs, "asdict") else dict(a.attrs)
     rest: dict[str, Any] = {"fill_value": a.fill_value, "attributes": attributes}
     if source != form:

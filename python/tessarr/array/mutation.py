@@ -37,33 +37,33 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
         Parameters
         ----------
         *shape
-            The new lengths, as many as there are axes.
+            The new length of each axis.
         new_shape
-            The same, as zarr-python 3 calls it.
+            The new shape under zarr-python 3's name.
         trim
-            Set what chunks at the edge hold outside the array to the fill value: when shrinking,
-            what falls outside; when growing, what becomes part of the array.
-            False leaves it, as other libraries do.
+            Whether to set elements of edge chunks outside of the array to the fill value. Shrinking
+            clears elements beyond the new shape; growing clears elements that become part of the
+            array. False leaves them unchanged, as other libraries do.
         delete_outside_chunks
-            When shrinking, delete the chunks that are outside; when growing, those that are stored
-            where the array grows. False leaves these chunks, and what is in the edge chunks, too:
-            with it at both times, all comes back.
+            Whether to delete stored chunks outside of the array. Shrinking deletes chunks beyond
+            the new shape; growing deletes chunks that become part of the array. False leaves these
+            chunks and the edge chunks unchanged: shrinking and growing with False restores all
+            elements.
 
         Raises
         ------
         ArgumentError
             If the number of axes differs or a length is negative.
         StoreError
-            If another program resized the array concurrently, or the store fails. If the new shape
-            cannot be stored, nothing has changed.
+            If another program resizes the array concurrently, or the store fails. If the store
+            rejects the new shape, the array is unchanged.
 
         Notes
         -----
-        Shrinking stores the shape first, in one atomic step; then it deletes chunks that are all
-        outside, and trims the kept ones. Growing removes first what is stored where the array
-        grows: a program that was killed while it shrank the array, or another library, may have
-        left it. So it reads the document, deletes or lists the chunks that become
-        part of the array, and reads those that reach over the old edge.
+        Shrinking first stores the shape, in one atomic step. Then it deletes chunks outside of the
+        array and trims edge chunks. Growing first removes stored elements that would become part of
+        the array, which a killed program or another library may have left. It deletes or lists the
+        chunks in the new region, and reads the edge chunks of the old shape.
 
         Examples
         --------
@@ -97,10 +97,10 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
         Parameters
         ----------
         data
-            As long as the array along every other axis. What is not in memory, such as an
-            array of h5py or Dask, is read part by part, as the option ``copy_bytes`` says.
+            The data, with the array's length along every other axis. Data outside of memory, such
+            as an array of h5py or Dask, is read in parts of at most the option ``copy_bytes``.
         axis
-            Which axis grows.
+            The axis that grows.
 
         Returns
         -------
@@ -110,17 +110,17 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
         Raises
         ------
         ArgumentError
-            If the data does not fit.
+            If the shape of the data does not fit.
         StoreError
-            If the store fails, or another program resized the array concurrently. The array then
-            has its old shape and contents.
+            If the store fails, or another program resizes the array concurrently. The array then
+            keeps its old shape and contents.
 
         Notes
         -----
-        The data is stored first and the shape last, in one atomic step, so readers see all of the
-        data or none. The data follows the stored elements, also if another program has appended
-        since this array was opened. Appends and resizes of one array wait for each other: between
-        threads, and in a folder between processes.
+        The method stores the data first and the shape last, in one atomic step, so that readers see
+        all of the data or none. The data follows the stored elements, even if another program has
+        appended since this array was opened. A lock serializes appends and resizes of one array
+        between threads, and in a folder between processes.
 
         Examples
         --------
@@ -158,24 +158,24 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
         self._read_only = read_only
         self._configure(read_only, direct=self._synchronizer is None and self._cache_metadata)
 
-    # What others have changed
+    # Changes by other programs
 
     def refresh(self) -> None:
         """Read the metadata again, including attributes, to see the changes of other programs.
 
-        Views stay as they are.
+        Views of the array do not change.
 
         Raises
         ------
         NotFoundError
-            If the array is gone.
+            If the array no longer exists.
         ArgumentError
-            If another array, of other dimensions or another data type, has its place.
+            If the path now holds an array with another number of axes or another data type.
         """
         self._update_meta()
 
     def _update_meta(self, *, attributes: bool = True, store: Store | None = None) -> None:
-        """Read the metadata again; optionally without attributes in a separate document.
+        """Read the metadata again, optionally without attributes in a separate document.
 
         `store` is another handle of the same store.
         """
@@ -204,7 +204,7 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
             new = resolve_separator(new, store)
         return new
 
-    # What stands behind
+    # Callbacks of resizing
 
     def _check_no_view(self) -> None:
         if self._view_origin is not None:

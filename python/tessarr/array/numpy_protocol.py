@@ -22,7 +22,7 @@ __all__ = ["NumPyProtocol"]
 
 
 class NumPyProtocol(ArrayIndexing):
-    """An array as a sequence, as a number, and as something to convert."""
+    """Sequence and conversion protocols of an array."""
 
     __slots__ = ()
 
@@ -40,11 +40,11 @@ class NumPyProtocol(ArrayIndexing):
         return data if dtype is None else data.astype(dtype, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Read the array, and give it to another library that has arrays in memory."""
+        """Read the array and return it as a DLPack capsule for another library."""
         return self.__array__().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return where `__dlpack__` puts the elements: main memory."""
+        """Return the device of the result of `__dlpack__`: main memory."""
         return 1, 0
 
     def __len__(self) -> int:
@@ -57,23 +57,23 @@ class NumPyProtocol(ArrayIndexing):
         return self.islice()
 
     def islice(self, start: int | None = None, end: int | None = None) -> Iterator[Any]:
-        """Yield the items along the first axis, from one to another; each chunk is read once.
+        """Yield a range of items along the first axis; each chunk is read once.
 
         Parameters
         ----------
         start, end
-            The first, and the one to stop before; by default all.
+            The index of the first item, and the index after the last; by default all items.
 
         Raises
         ------
         TypeError
             If the array has no axes.
         ArgumentError
-            If they are negative, or no integers.
+            If `start` or `end` is negative or not an integer.
 
         Notes
         -----
-        The chunks that hold one item are in memory at a time, whole along the other axes.
+        The iteration holds the chunks of one item in memory, complete along the other axes.
 
         Examples
         --------
@@ -96,7 +96,7 @@ class NumPyProtocol(ArrayIndexing):
         return (item for slab in self._iter_slabs(first, last) for item in slab)
 
     def __contains__(self, item: object) -> bool:
-        """Whether some element equals `item`; reads until it is found."""
+        """Return whether an element equals `item`; stop reading at the first one."""
         if not self.metadata.shape:
             return bool(np.any(self[()] == item))
         return any(bool(np.any(slab == item)) for slab in self._iter_slabs())
@@ -112,10 +112,10 @@ class NumPyProtocol(ArrayIndexing):
     def _read_first(self) -> Any:
         return self[(0,) * self.ndim]
 
-    # As in h5py
+    # Methods of h5py
 
     def asstr(self, encoding: str = "utf-8", errors: str = "strict") -> Indexer:
-        """Return an indexer that reads bytes as text: ``a.asstr()[:10]``; text is not converted.
+        """Return an indexer that decodes bytes to text: ``a.asstr()[:10]``; text stays unchanged.
 
         Parameters
         ----------
@@ -155,10 +155,10 @@ class NumPyProtocol(ArrayIndexing):
         dest
             A NumPy array.
         source_sel, dest_sel
-            Which elements, and where to put them; by default all.
+            The elements to read, and their destination; by default all elements.
         """
         part = dest[dest_sel]
-        if not np.may_share_memory(part, dest):  # a list of indices makes a copy
+        if not np.may_share_memory(part, dest):  # NumPy copies for a list of indices
             dest[dest_sel] = self._read_key(select, source_sel)
         else:
             self._read_key(select, source_sel, part)
@@ -173,22 +173,22 @@ class NumPyProtocol(ArrayIndexing):
         source
             A NumPy array.
         source_sel, dest_sel
-            Which elements of it, and where to put them; by default all.
+            The elements to write, and their destination; by default all elements.
         """
         self[dest_sel] = source[source_sel]
 
     def iter_chunks(self, sel: SelectionLike = ...) -> Iterator[tuple[slice, ...]]:
-        """Yield for each chunk what selects it: ``for part in a.iter_chunks(): a[part]``.
+        """Yield the key of each chunk: ``for part in a.iter_chunks(): a[part]``.
 
         Parameters
         ----------
         sel
-            Slices of step 1; chunks are cut to what they select. By default all.
+            Slices of step 1, which restrict the keys; by default the whole array.
 
         Raises
         ------
         ArgumentError
-            If it is another selection.
+            If `sel` is another kind of selection.
 
         Examples
         --------

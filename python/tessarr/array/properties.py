@@ -1,4 +1,4 @@
-"""Properties of an array: its metadata, its codecs, and the size of what is stored."""
+"""Properties of an array: its metadata, its codecs, and its stored size."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ArrayProperties", "ScalarConversion", "ViewOrigin"]
 
 ViewOrigin: TypeAlias = "tuple[Any, str, dict[str, Any]]"
-"""The array, the method and the arguments that created a view."""
+"""The base array of a view, and the method and the arguments that created the view."""
 
 
 class ScalarConversion:
@@ -98,7 +98,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     __hash__ = Node.__hash__
 
-    # How it was opened
+    # Runtime settings
 
     @property
     def metadata(self) -> ArrayMeta:
@@ -109,7 +109,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def cache_metadata(self) -> bool:
-        """Whether the array keeps its metadata; if not, every access reads it again."""
+        """Whether the array caches its metadata; if False, every access reads it again."""
         return self._cache_metadata
 
     @property
@@ -133,10 +133,10 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def write_empty_chunks(self) -> bool:
-        """Whether chunks that hold nothing but the fill value are stored."""
+        """Whether chunks that hold only the fill value are stored."""
         return self._write_empty_chunks
 
-    # What the metadata says
+    # Metadata
 
     @property
     def shape(self) -> Shape:
@@ -169,32 +169,32 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all elements, as they are in memory."""
+        """The bytes of all elements in memory."""
         return self.size * self.itemsize
 
     @property
     def chunks(self) -> ChunkLengths:
-        """The shape of a chunk; in a sharded array, of a subchunk.
+        """The shape of a chunk, or of a subchunk in a sharded array.
 
-        Where chunks of an axis have different lengths, these stand in a tuple, as Dask
-        has it: ``((10, 20, 5), 4)``.
+        If the chunks of an axis have different lengths, the axis has a tuple of all lengths, as in
+        Dask: ``((10, 20, 5), 4)``.
         """
         return self.metadata.chunks
 
     @property
     def shards(self) -> ChunkLengths | None:
-        """The shape of a shard, which is written as one; None without shards."""
+        """The shape of a shard, which is written as a whole; None without shards."""
         return self.metadata.shards
 
     @property
     def read_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
-        """Per axis the length of each of `chunks`, inside the array: what Dask calls chunks."""
+        """The lengths of all `chunks` along each axis, clipped to the array, as Dask's chunks."""
         pairs = zip(self.metadata.chunk_cuts, self.shape, strict=True)
         return tuple(cuts.lengths(size) for cuts, size in pairs)
 
     @property
     def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
-        """Per axis the length of each shard, or chunk if there are no shards, inside the array."""
+        """The lengths of all shards (or chunks) along each axis, clipped to the array."""
         pairs = zip(self.metadata.chunk_grid.cuts, self.shape, strict=True)
         return tuple(cuts.lengths(size) for cuts, size in pairs)
 
@@ -211,7 +211,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def fill_value(self) -> Any:
-        """The value of elements that were never written; None (format 2) leaves it undefined.
+        """The value of elements that are not stored; None in format 2 means an undefined value.
 
         Assigning changes the value of all elements that are not stored.
         """
@@ -223,12 +223,12 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def fillvalue(self) -> Any:
-        """The same as `fill_value`, as h5py calls it."""
+        """The same as `fill_value`, under h5py's name."""
         return self.fill_value
 
     @property
     def maxshape(self) -> tuple[None, ...]:
-        """The maximum length of each axis: None, unlimited."""
+        """The maximum length of each axis: None, for unlimited axes."""
         return (None,) * self.ndim
 
     @property
@@ -238,12 +238,12 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def meta_array(self) -> np.ndarray[Any, Any]:
-        """An empty array of the class of results, NumPy's, as in zarr-python 2."""
+        """An empty array of the class of results, which is NumPy's, as in zarr-python 2."""
         return np.empty(())
 
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:
-        """The names of the axes, where there are any."""
+        """The names of the axes, if any."""
         return self.metadata.dimension_names
 
     @property
@@ -268,12 +268,12 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def compressor(self) -> Codec | None:
-        """The only one of `compressors`; None without any.
+        """The single codec of `compressors`; None if it is empty.
 
         Raises
         ------
         ArgumentError
-            If there are several, as format 3 allows.
+            If the array has several compressors, as format 3 allows.
         """
         compressors = self._codec_roles.compressors
         if len(compressors) > 1:
@@ -284,13 +284,13 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def compression(self) -> str | None:
-        """The name of `compressor` in format 2, such as ``"blosc"``; None without any."""
+        """The name of `compressor` in format 2, such as ``"blosc"``; None without a compressor."""
         codec = self.compressor
         return None if codec is None else codec.get_config()["id"]
 
     @property
     def compression_opts(self) -> dict[str, Any] | None:
-        """The parameters of `compressor`, its name among them; None without any."""
+        """The parameters of `compressor`, including its name; None without a compressor."""
         codec = self.compressor
         return None if codec is None else codec.get_config()
 
@@ -300,13 +300,13 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
         return find_codec_roles(self.metadata)
 
-    # What is stored
+    # Stored values
 
     @property
     def nchunks_initialized(self) -> int:
-        """The number of `chunks` that are stored; all chunks of a stored shard count.
+        """The number of stored `chunks`, with all subchunks of stored shards.
 
-        Costs one listing.
+        The property takes one listing.
         """
         from tessarr.flow import measure
         from tessarr.store.wrappers.transformer_adapter import get_chunk_store
@@ -316,9 +316,9 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def nbytes_stored(self) -> int:
-        """The bytes of everything that is stored, metadata included.
+        """The number of stored bytes, including metadata.
 
-        Costs one listing, and one request per key for its size.
+        The property takes one listing, and one request per key for its size.
         """
         from tessarr.flow import measure
 
@@ -331,7 +331,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
     @property
     def info(self) -> ArrayInfo:
-        """A table about the array, to print; costs one listing.
+        """A table of information about the array, for printing; takes one listing.
 
         Examples
         --------
@@ -352,31 +352,31 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
         )
 
     def info_complete(self) -> ArrayInfo:
-        """Return `info`, which always counts what is stored."""
+        """Return `info`, which always counts stored chunks and bytes."""
         return self.info
 
     def info_items(self) -> list[tuple[str, str]]:
-        """Return `info` as labels and values, as zarr-python 2.18 has it."""
+        """Return `info` as labels and values, as in zarr-python 2.18."""
         return self.info.items()
 
     def digest(self, hashname: str = "sha1") -> bytes:
-        """Return a checksum of everything that is stored: chunks, metadata and attributes.
+        """Return a checksum of all stored values: chunks, metadata and attributes.
 
         Parameters
         ----------
         hashname
-            An algorithm of `hashlib`.
+            The name of an algorithm of `hashlib`.
 
         Raises
         ------
         ArgumentError
-            If there is no such algorithm.
+            If the algorithm is unknown.
 
         Notes
         -----
-        Two arrays of one digest are the same. Arrays of the same elements have different
-        ones if these are stored in another way. Costs one listing, and reads all chunks as
-        they are stored, without decoding them.
+        Equal digests mean equal arrays. Arrays with equal elements but different encodings have
+        different digests. The method takes one listing, and reads all stored chunks without
+        decoding them.
 
         Examples
         --------

@@ -1,14 +1,14 @@
 """Resizing and appending; a failure leaves the array unchanged.
 
-The stored shape decides which chunks belong to an array, and one atomic step replaces it.
-Growing first removes everything stored beyond the old shape, which a killed program or another
-library may have left. Shrinking first stores the shape and then removes the elements outside.
-Appending writes the data beyond the stored shape and then grows the array.
+The stored shape determines which chunks belong to an array, and one atomic step replaces it.
+Growing first removes all elements beyond the old shape, which a killed program or another library
+may have left. Shrinking first stores the shape and then removes the elements outside. Appending
+writes the data beyond the stored shape and then grows the array.
 
-Each of these operations holds the key ``.shape`` of the array, under which nothing is ever
-stored. Otherwise two programs that append at the same time would write to the same region, or a
-resize would remove elements that an append has just written. The key differs from that of the
-document, so that attributes can be edited during a long append.
+Each of these operations locks the key ``.shape`` of the array, which never has a value. Without
+this lock, two concurrent appends would write to the same region, and a resize would remove
+elements that an append has just written. The document has another key, so that programs can edit
+attributes during a long append.
 """
 
 from __future__ import annotations
@@ -109,22 +109,22 @@ def resize(
     change
         Returns the new shape for the stored shape.
     trim
-        Whether elements outside of the shape in remaining chunks are removed, too.
+        Whether to remove elements outside of the shape in remaining chunks, too.
     clear
-        Whether stored elements that become part of the array are removed first; with `trim`, also
-        those in existing chunks.
+        Whether to first remove stored elements that become part of the array; with `trim`, also
+        those in edge chunks.
     accept
         Updates the array to its stored metadata.
     delete
-        Whether chunks that are completely outside are removed.
+        Whether to remove chunks that are completely outside.
     groups
         The groups above with consolidated metadata, if known.
     known_document
-        The document as it was last read, if known.
+        The last known content of the document, if any.
     lock_store
-        The store below caches, whose lock leaves cached values valid.
+        The store below caches; its lock does not invalidate cached values.
     check
-        Raises an error if the stored metadata must not be resized.
+        Raises an error if the array with the stored metadata cannot be resized.
     """
     old = new = array.metadata
     cleared: ArrayMeta | None = None
@@ -175,10 +175,10 @@ def resize_document(
     Parameters
     ----------
     array, change, check
-        As for `resize`; the array before the change.
+        As for `resize`; the array has its state before the change.
     overtaken
-        Receives the stored metadata if another program has changed the shape: then there may be
-        more chunks to remove.
+        Receives the stored metadata if another program has changed the shape: the resize may then
+        have to remove more chunks.
     """
     old = array.metadata
     name = "zarr.json" if old.zarr_format == 3 else ".zarray"
@@ -204,16 +204,16 @@ def is_shrinking(old: ArrayMeta, new: ArrayMeta) -> bool:
 
 
 def append(array: _Array, data: Any, axis: int, *, part_bytes: int | None, accept: Accept) -> Shape:
-    """Store data behind the end of an axis, then the shape that covers it.
+    """Store data after the end of an axis, then the shape that covers the data.
 
     Parameters
     ----------
     array, data, axis
         As for `Array.append`.
     part_bytes
-        The maximum size of a part, if the data is not in memory.
+        The maximum size of a part of data outside of memory.
     accept
-        Makes the array what its stored metadata has become.
+        Updates the array to its stored metadata.
     """
     return _with_shape_lock(array, lambda: _append(array, data, axis, part_bytes, accept))
 
@@ -279,8 +279,8 @@ def _clear_exposed(array: _Array, old: ArrayMeta, new: ArrayMeta, *, edges: bool
 
 
 def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept: Accept) -> Shape:
-    # While the lock excludes other programs, no other writer uses the region beyond the end. Where
-    # it excludes only this process, the shape reserves the region: then the shape is stored first.
+    # If the lock excludes other programs, no other writer uses the region beyond the end. If it
+    # excludes only this process, store the shape first to reserve the region.
     shape_last = array._store.is_exclusive
     while True:
         old = _refresh_meta(array, accept)
@@ -292,8 +292,8 @@ def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept:
         grow = partial(edit.edit_shape, array.path, old.zarr_format, grown)
         try:
             if not shape_last:
-                # Not the edges: others may have grown the array and written there since its shape
-                # was read, and the data covers all that becomes part of it.
+                # Skip edge chunks: another program may have grown the array and written there
+                # meanwhile, and the appended data covers the whole new region.
                 _clear_exposed(array, old, new, edges=False)
                 run_flow(grow(), array._store)
             break

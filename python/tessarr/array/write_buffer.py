@@ -15,16 +15,16 @@ __all__ = ["WriteBuffer", "buffer_writes"]
 
 
 def buffer_writes(array: Array, store: Store, overlay: WriteBuffer) -> Array:
-    """Return the array on another store, with writes that stay in an overlay.
+    """Return the array on another store, with a write buffer.
 
     Parameters
     ----------
     array
         The array.
     store
-        The store to read from, and to which ``_store_kept`` writes the overlay.
+        The store to read from, and to which ``_store_write_buffer`` writes the buffer.
     overlay
-        The overlay. Arrays with the same chunks may share one.
+        The write buffer. Arrays with the same chunks may share one.
 
     Examples
     --------

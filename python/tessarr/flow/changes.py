@@ -1,11 +1,11 @@
 """Changes of nodes that keep consolidated metadata of the groups above current.
 
-Before a change, its mark is stored in the document with the copies; the write that shows the
-change removes the mark. If the program dies in between, the mark stays: readers ignore copies
-that are marked, and the next change rebuilds them all.
+A change first stores a mark in the document with the copies. The write that updates the copies
+removes the mark. If the program dies in between, the mark stays: readers then ignore these
+copies, and the next change rebuilds all of them.
 
-The change holds the key ``.copies`` of the group. Where this lock excludes all other programs,
-every foreign mark belongs to a program that died. Elsewhere, only old marks do.
+A change holds the key ``.copies`` of the group. If this lock excludes all other programs, every
+foreign mark belongs to a program that died. Otherwise, only old marks do.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class CopyUpdate(NamedTuple):
     path: str
     """The path of the node."""
     below: bool = False
-    """Whether the node is made or deleted, so that groups above it may be new, and what was below
-    it is gone."""
+    """Whether the change creates or deletes the node: groups above it may be new, and nodes below
+    it no longer exist."""
     rebuild: bool = False
     """Whether all copies are rebuilt, because the change adds nodes below the node, too."""
 
@@ -90,11 +90,11 @@ def run_with_copy_updates(
     Warns
     -----
     TessarrWarning
-        If the change is stored, but the copies cannot be updated: then the mark stays.
+        If the change is stored, but the update of the copies fails; the mark then stays.
     """
     if not targets:
         return (yield from change())
-    # In one order, so that of two changes none waits for the other.
+    # Sorted keys prevent deadlocks between concurrent changes.
     keys = sorted({prefix_of(target.group[0]) + ".copies" for target in targets})
     result: T = yield Hold(tuple(keys), partial(_run_marked, targets, change, mark))
     return result

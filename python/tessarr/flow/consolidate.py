@@ -53,31 +53,31 @@ def find_consolidated(
     name: str | None = None,
     marked: bool = False,
 ) -> Flow[tuple[GroupMeta, Consolidated]]:
-    """Return the group at `path` and its consolidated metadata, which must exist.
+    """Return the group at `path` and its consolidated metadata.
 
     Parameters
     ----------
     path
-        Of the group.
+        The path of the group.
     zarr_format
         The only format to look for.
     name
-        The name of the document of format 2; given, format 3 is not looked for.
+        The name of the document of format 2; a name excludes format 3.
     marked
         Whether to return copies that may be stale.
 
     Raises
     ------
     NotFoundError
-        Where there is no such group, or it keeps no copies.
+        If the group or its consolidated metadata does not exist.
     MetadataError
-        Where the copies cannot be read.
+        If the consolidated metadata is invalid.
 
     Notes
     -----
-    One request in format 3. In format 2 ``.zmetadata`` alone, because it says what the
-    group itself is, too. If the copies are marked, because a node is being changed or a program
-    died while it changed one, the nodes are looked up instead.
+    This takes one request: format 3 reads ``zarr.json``, and format 2 reads ``.zmetadata``, which
+    also contains the group's own documents. A mark means that a program is changing a node, or
+    died during a change. The function then reads the documents of the nodes instead.
     """
     prefix = prefix_of(path)
     if zarr_format != 2 and name is None:
@@ -109,7 +109,7 @@ def find_consolidated(
 
 
 def _read_trusted_copies(meta: GroupMeta, path: str, *, marked: bool) -> Flow[Consolidated]:
-    """Return the copies of a group; if they may be stale, the stored documents."""
+    """Return the copies of a group, or the stored documents if the copies may be stale."""
     consolidated = Consolidated.of(meta, path, marked=marked)
     if consolidated is not None:
         return consolidated
@@ -145,11 +145,11 @@ def consolidate(
     Parameters
     ----------
     path
-        Of the group.
+        The path of the group.
     zarr_format
         The only format to look for.
     name
-        The name of the document of format 2; given, a group of format 3 is an error.
+        The name of the document of format 2; a name excludes format 3.
     warn
         Whether to warn of nodes of another format.
 
@@ -163,12 +163,12 @@ def consolidate(
     MetadataError
         If a document is not JSON. A document that is JSON but invalid is copied, too.
     ArgumentError
-        Where there is a name, but the group is of format 3.
+        If `name` is not None and the group has format 3.
 
     Notes
     -----
-    One listing per group and one or three requests per node, then one replacement. The key
-    ``.copies`` is held: programs that mark their changes in copies of the group wait.
+    This takes one listing per group, one or three requests per node, and one replacement. The
+    lock of the key ``.copies`` excludes programs that mark their changes in copies of the group.
     """
     meta = yield from open_group(path, zarr_format=zarr_format)
     form = meta.zarr_format
@@ -191,24 +191,24 @@ def rebuild_copies(
     warn: bool = False,
     is_active: Callable[[str], bool] | None = None,
 ) -> Flow[int]:
-    """Build the copies of a group from the stored documents; return the number of nodes below.
+    """Rebuild the copies of a group from the stored documents; return the number of nodes below.
 
-    If the document with the copies changes concurrently, another program has changed a node, and
-    the nodes are read again.
+    If another program changes the document with the copies concurrently, the function reads the
+    nodes again.
 
     Parameters
     ----------
     path, form
-        Of the group, whose key ``.copies`` is held.
+        The path and the format of the group. The caller holds its key ``.copies``.
     name, warn
         As for `consolidate`.
     is_active
-        Returns whether the program of a mark may still change nodes; then the mark stays.
+        Returns whether the program that stored a mark may still change nodes; the mark then stays.
 
     Raises
     ------
     StoreError
-        If the document changes each time.
+        If every attempt conflicts with another program.
     """
     key = copies_key(path, form) if name is None else prefix_of(path) + name
     for attempt in range(_TRIES):
@@ -255,7 +255,7 @@ def compare_copies(
     Returns
     -------
     dict
-        By path relative to the group.
+        The differences, by path relative to the group.
     """
     meta, consolidated = yield from find_consolidated(
         path, zarr_format=zarr_format, name=name, marked=True

@@ -1,9 +1,10 @@
 """Conversion of a hierarchy to another format in place; chunks stay unchanged.
 
-A plan states the new metadata of each node, and everything that has no equivalent. Nothing is
-stored unless all nodes can be converted. Then the new documents are stored beside the old ones,
-the root's last. Finally the old documents are deleted, the root's first. At every point each
-node exists in one format or the other, with the same contents; running the conversion again
+A plan lists the new metadata of each node, and all content without an equivalent. The conversion
+stores nothing unless it can convert all nodes. First it stores the new documents beside the old
+ones, the root's last. Then it deletes the old documents, the root's first.
+
+At every point each node exists in one of the formats with the same contents. Another conversion
 completes an interrupted one.
 """
 
@@ -35,7 +36,7 @@ _DOCUMENTS: Final = {
     2: (".zarray", ".zgroup", ".zattrs"),
     3: ("zarr.json",),
 }
-"""The documents of a node by format, its marker first."""
+"""The documents of a node by format; the first one marks the node."""
 
 _MARK: Final = f'"{MEMBER}"'.encode()
 
@@ -47,11 +48,11 @@ class ConversionStep:
     Parameters
     ----------
     path
-        Of the node.
+        The path of the node.
     kind
         "array", "group", or "unreadable".
     before
-        Its format; None for an unreadable node.
+        The old format; None for an unreadable node.
     old, new
         The old and the new metadata.
     documents
@@ -61,9 +62,9 @@ class ConversionStep:
     renamed
         Whether chunk keys differ in the new format.
     consolidated
-        Whether it has consolidated metadata.
+        Whether the node has consolidated metadata.
     problems, notes
-        Content without an equivalent; content that is expressed differently, or dropped.
+        Content without an equivalent; content that the new format expresses differently or omits.
     """
 
     path: str
@@ -80,21 +81,21 @@ class ConversionStep:
 
 
 def plan_conversion(path: str, to: ZarrFormat, *, in_place: bool) -> Flow[list[ConversionStep]]:
-    """Return the steps that convert the node at `path`, and all below, to format `to`.
+    """Return the steps that convert the node at `path`, and all nodes below, to format `to`.
 
     Parameters
     ----------
     path
-        Of an array or a group.
+        The path of an array or a group.
     to
-        The format.
+        The new format.
     in_place
-        Whether the new documents are stored beside the old ones; then the groups above must fit.
+        Whether to store the new documents beside the old ones; groups above must then fit.
 
     Raises
     ------
     NotFoundError
-        If there is no node.
+        If the node does not exist.
     """
     root = yield from find_node(path)
     if root is None:
@@ -133,7 +134,7 @@ def _plan_step(
     step.consolidated = kind == "group" and copies
     if meta.document_format == to and not leftover:
         return step
-    if leftover:  # of a conversion that was interrupted, or of another program
+    if leftover:  # of an interrupted conversion, or of another program
         step.old = parse_documents(old_contents, path)
     assert step.old is not None
     converted = convert_metadata(step.old, path, to)
@@ -164,7 +165,7 @@ def _plan_step(
 def _is_same_metadata(
     first: ArrayMeta | GroupMeta, second: ArrayMeta | GroupMeta, *, bare: bool
 ) -> bool:
-    """Return whether two metadata have the same documents; `bare`: without attributes."""
+    """Return whether two nodes have equal documents; `bare` ignores attributes."""
     if bare:
         first, second = replace(first, attributes={}), replace(second, attributes={})
         if isinstance(first, ArrayMeta) and isinstance(second, ArrayMeta):
@@ -179,7 +180,7 @@ def _dump_text(meta: ArrayMeta | GroupMeta) -> str:
 
 
 def _check_above(path: str, to: ZarrFormat, root: ConversionStep) -> Flow[None]:
-    """Note that groups above are of another format, which would then have a member of this."""
+    """Add a problem if a group above keeps the old format."""
     above = list(ancestors(path))
     names = [name for name in _DOCUMENTS[5 - to] if name != ".zattrs"]
     documents = yield tuple(Get(prefix_of(ancestor) + name) for ancestor in above for name in names)
@@ -194,16 +195,16 @@ def apply_steps(steps: list[ConversionStep], to: ZarrFormat, *, keep: bool = Fal
     Parameters
     ----------
     steps
-        As `plan_conversion` returned them, without problems.
+        Steps from `plan_conversion` without problems.
     to
-        The format.
+        The new format.
     keep
-        Keep the old documents. Chunks that get other keys are then stored twice.
+        Keep the old documents. The store then holds chunks whose keys differ twice.
 
     Raises
     ------
     ExistsError
-        If a document has been created concurrently.
+        If another program creates a document concurrently.
     """
     steps = yield from _store_steps(steps)
     for step in reversed(steps):
@@ -212,7 +213,7 @@ def apply_steps(steps: list[ConversionStep], to: ZarrFormat, *, keep: bool = Fal
     for step in steps if not keep else ():
         prefix = prefix_of(step.path)
         renamed = (yield from list_chunk_keys(step)) if step.renamed else []
-        # What makes the node goes last, so that what is left over is always found again.
+        # Delete the marker last, so that another conversion can find the leftover documents.
         for name in reversed(step.obsolete):
             yield Delete(prefix + name)
         if renamed:
@@ -225,8 +226,8 @@ def _store_steps(steps: list[ConversionStep]) -> Flow[list[ConversionStep]]:
     Returns
     -------
     list
-        The steps, without those of nodes that were converted under another path: two
-        symbolic links may lead to one node.
+        The steps, except those of nodes that are already converted under another path: two symbolic
+        links may lead to one node.
     """
     stored = []
     for step in reversed(steps):
@@ -244,7 +245,7 @@ def _store_steps(steps: list[ConversionStep]) -> Flow[list[ConversionStep]]:
 
 
 def _has_documents(step: ConversionStep) -> Flow[bool]:
-    """Return whether the documents of a node have been stored since they were planned."""
+    """Return whether the store already holds the planned documents of a node."""
     prefix = prefix_of(step.path)
     stored = yield tuple(Get(prefix + name) for name in step.documents)
     return all(
@@ -254,7 +255,7 @@ def _has_documents(step: ConversionStep) -> Flow[bool]:
 
 
 def _store_documents(step: ConversionStep) -> Flow[None]:
-    """Store the documents of a node, what makes it last."""
+    """Store the documents of a node, the marker last."""
     prefix = prefix_of(step.path)
     marker, *others = step.documents
     for name in others:

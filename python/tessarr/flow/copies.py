@@ -1,10 +1,11 @@
 """Updates of consolidated metadata after a node has changed.
 
-Every change first looks for groups above the node that keep copies, in one batch of requests, so
-that a missing permission fails before anything has changed. The change is marked in the copies
-(see `tessarr.flow.changes`). Afterwards the copies are built again from the stored documents. A
-document with copies is replaced only if it has not changed since it was read, and the node is
-read after it: of several writers, the last one stores current copies.
+A change first finds the groups above the node that have copies, in one batch of requests. So a
+missing permission raises an error before any change. The change is marked in the copies (see
+`tessarr.flow.changes`). Afterwards the copies are rebuilt from the stored documents.
+
+A writer reads the document with copies, then the node, and replaces the document only if it is
+unchanged. So the last of several writers stores current copies.
 """
 
 from __future__ import annotations
@@ -68,12 +69,12 @@ def find_consolidated_groups(
     Parameters
     ----------
     path
-        Of the node.
+        The path of the node.
     *formats
         The possible formats of such groups.
-    own
-        Whether the node itself may be such a group; in format 2 the copies include the group's own
-        documents.
+    include_self
+        Whether the node itself can be one of the groups; in format 2 the copies include the group's
+        own documents.
     """
     groups, requests = _candidate_groups(path, formats, include_self)
     if not groups:
@@ -89,14 +90,15 @@ def find_consolidated_groups(
 def find_consolidated_groups_of_array(
     path: str, zarr_format: ZarrFormat
 ) -> Flow[list[ConsolidatedGroup]]:
-    """Return the same for an array that may be outside of a hierarchy, with one request then.
+    """Return the groups above an array that have consolidated metadata.
 
-    A node of a hierarchy is in a group. Without a group, no further ancestors are looked up.
+    An array outside of a hierarchy takes one request: without a parent group, the function looks up
+    no further ancestors.
 
     Parameters
     ----------
     path, zarr_format
-        Of the array.
+        The path and the format of the array.
     """
     if not path:
         return []
@@ -110,7 +112,7 @@ def find_consolidated_groups_of_array(
 def _candidate_groups(
     path: str, formats: tuple[ZarrFormat, ...], include_self: bool
 ) -> tuple[list[ConsolidatedGroup], tuple[Get, ...]]:
-    """Return the groups that may have consolidated metadata, and the requests that show it."""
+    """Return the groups that may have consolidated metadata, and requests for their documents."""
     groups: list[ConsolidatedGroup] = [
         (group, form) for group in ancestors(path) for form in formats
     ]
@@ -120,7 +122,7 @@ def _candidate_groups(
 
 
 def attempt_update(change: Flow[Any], group: str, path: str) -> Flow[None]:
-    """Update the copies of `group` after a change of the node at `path`; a failure is a warning."""
+    """Update the copies of `group` after a change of the node at `path`; warn of a failure."""
     try:
         yield from change
     except Exception as error:  # noqa: BLE001 (whatever the store raises)
@@ -138,12 +140,12 @@ def update_entry(keeper: ConsolidatedGroup, path: str, *, below: bool, mark: str
     keeper
         The group.
     path
-        Of the node.
+        The path of the node.
     below
-        Whether the node was created or deleted, so that groups above it may be new and nodes below
-        it are gone.
+        Whether the change created or deleted the node: groups above it may be new, and nodes below
+        it no longer exist.
     mark
-        The mark of the change, which is removed.
+        The mark of the change, which the update removes.
     """
     group, zarr_format = keeper
     nodes = [path]

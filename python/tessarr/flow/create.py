@@ -1,9 +1,8 @@
 """Creation of nodes: ancestors first, then the documents of the node, exclusively.
 
-One atomic step stores the document of a node only if none exists, so that of two programs that
-create the same node one fails. Everything that can be wrong with the new node is checked before
-a request changes anything: with `overwrite`, the old node is deleted only when its replacement
-is valid.
+One atomic step stores the document of a node if none exists: if two programs create one node, one
+of them fails. All checks of the new node run before any request changes the store. So `overwrite`
+deletes the old node only if its replacement is valid.
 """
 
 from __future__ import annotations
@@ -57,9 +56,9 @@ def create_node(
     overwrite
         Delete an existing node, with everything below it.
     clear
-        With `overwrite`, if no node exists: delete chunks that would become part of the new array.
+        With `overwrite`, and if no node exists: delete chunks that the new array would contain.
     within
-        The path of a group that is known to exist; this group and those above it are not looked up.
+        The path of a group that exists; the flow does not look up this group and those above it.
     store
         The name of the store in errors.
 
@@ -97,7 +96,7 @@ def create_node(
 
 
 def _delete_chunks(path: str, meta: ArrayMeta) -> Flow[None]:
-    """Delete chunks that another program left without an array, and nothing else."""
+    """Delete only chunks that another program left without an array."""
     encoding, rank = meta.chunk_key_encoding, meta.rank
     keys = yield from measure.list_keys(path)
     chunks = [key for key in keys if encoding.decode(key, rank) is not None]
@@ -141,21 +140,21 @@ def prepare_ancestors(
 
 
 def _check_occupied(path: str) -> Flow[tuple[bool, bool]]:
-    """Return whether a node exists, and whether it is being deleted."""
+    """Return whether a node exists, and whether its deletion is incomplete."""
     mark = deletion.mark_key(path)
     exists, (marked,) = yield from check_node_with(path, (Size(mark),), v1=True)
     return exists, marked is not None
 
 
 def is_below_deleted(path: str, within: str | None = None) -> Flow[bool]:
-    """Return whether a group above is being deleted; then nothing below it is a node.
+    """Return whether the deletion of a group above is incomplete; no node below it then exists.
 
     Parameters
     ----------
     path
         The path of the node.
     within
-        The path of a group that is known to exist.
+        The path of a group that exists.
     """
     marked = []
     for ancestor in _unknown_ancestors(path, within):
@@ -193,13 +192,13 @@ def create_nodes(
     Raises
     ------
     ExistsError
-        If a node exists at one of the paths, or an array above one; nothing has changed then.
+        If a node exists at one of the paths, or an array above one; the store is unchanged.
     ArgumentError
         If a node lies below an array of `nodes`.
 
     Notes
     -----
-    If the store fails, nodes that have been created are deleted again.
+    If the store fails, the flow deletes the new nodes.
     """
     new = dict(nodes)
     for path, meta in nodes.items():
@@ -236,7 +235,7 @@ def create_ancestors(path: str, meta: Node, within: str | None = None) -> Flow[b
     Returns
     -------
     bool
-        Whether one of them was being deleted; its deletion is now complete, and `path` is empty.
+        Whether the flow completed the deletion of an ancestor; no node then exists at `path`.
     """
     above = _unknown_ancestors(path, within)
     if not above:

@@ -1,9 +1,9 @@
 """Deletion of everything at a path; an interrupted deletion is completed later.
 
-A store that deletes a prefix in one step (a folder, memory, SQLite) needs only that. Every other
-store first gets a mark: a key beside the node, which is removed last. If the program dies, the
-mark stays, and the creation of a node at the path, or below it, first completes the deletion.
-So no deleted key becomes part of a new node.
+Some stores delete a prefix in one step: folders, memory and SQLite. In other stores, a deletion
+first stores a mark, a key beside the node, and removes it last. If the program dies, the mark
+stays. The creation of a node at the path, or below it, first completes the deletion. So no
+deleted key becomes part of a new node.
 """
 
 from __future__ import annotations
@@ -57,34 +57,33 @@ def remove_dangling_link(path: str) -> Flow[bool]:
 def delete_all(path: str) -> Flow[None]:
     """Delete everything at a path.
 
-    Documents go before the rest: a deletion that fails half-way leaves chunks without a
-    node, never an array whose missing chunks read as fill. Of a symbolic link only the
-    link goes.
+    Documents are deleted first: an interrupted deletion leaves chunks without a node, but never
+    an array whose deleted chunks read as the fill value. The target of a symbolic link stays.
     """
     prefix = prefix_of(path)
     yield RemoveLink(prefix)
     if (yield HasAtomicDelete(prefix)):
         yield DeletePrefix(prefix)
         return
-    with suppress(Exception):  # a store that is full has to be cleared all the same
+    with suppress(Exception):  # deletion must also work in a full store
         yield from put_mark(path)
     documents = [prefix + name for names in MARKERS.values() for name in names]
     try:
         yield Delete(documents[0])
     except BaseException:
-        yield from delete_mark(path)  # nothing is deleted
+        yield from delete_mark(path)  # the deletion has not started
         raise
     yield tuple(Delete(key) for key in documents[1:])
     yield from complete_deletion(path)
 
 
 def put_mark(path: str) -> Flow[None]:
-    """Mark a path as being deleted."""
+    """Store the deletion mark of a path."""
     yield Put(mark_key(path), _CONTENT)
 
 
 def delete_mark(path: str) -> Flow[None]:
-    """Remove the mark of a path."""
+    """Remove the deletion mark of a path."""
     yield Delete(mark_key(path))
 
 
@@ -101,5 +100,5 @@ def complete_deletion(path: str) -> Flow[None]:
 
 
 def has_mark(path: str) -> Flow[bool]:
-    """Return whether a path is being deleted."""
+    """Return whether a path has a deletion mark."""
     return (yield Size(mark_key(path))) is not None

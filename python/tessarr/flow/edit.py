@@ -1,7 +1,7 @@
 """Changes of existing nodes, each in one atomic step (see `tessarr.flow.replace`).
 
-All other members of an edited document stay unchanged. Consolidated metadata of the groups above
-is updated (see `tessarr.flow.copies`).
+Other members of an edited document stay unchanged. Each change updates the consolidated metadata
+of the groups above (see `tessarr.flow.copies`).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def edit_attributes(
     Parameters
     ----------
     path, zarr_format, kind
-        Of the node.
+        The path, the format and the kind of the node.
     change
-        Receives a copy of the current attributes and returns the new ones. It may be called again
-        after a conflict.
+        Receives a copy of the current attributes and returns the new ones. A conflict causes
+        another call.
 
     Returns
     -------
@@ -47,9 +47,9 @@ def edit_attributes(
     Raises
     ------
     NotJSONError
-        If the attributes cannot be stored as JSON; nothing has changed then.
+        If the attributes cannot be stored as JSON; the store is unchanged.
     NotFoundError
-        If the node does not exist any more.
+        If the node no longer exists.
     """
     prefix = prefix_of(path)
 
@@ -105,14 +105,14 @@ def edit_shape(
     Parameters
     ----------
     path, zarr_format
-        Of the array.
+        The path and the format of the array.
     change
-        Receives the stored metadata and returns it with another shape and grid. It may be called
-        again after a conflict.
+        Receives the stored metadata and returns metadata with another shape and grid. A conflict
+        causes another call.
     groups
         The groups above with consolidated metadata, if known.
     seen
-        The document as it was last read, if known.
+        The last known content of the document, if any.
     """
     key = _array_key(path, zarr_format)
 
@@ -153,7 +153,7 @@ class _ShapeTemplate(NamedTuple):
     def from_document(cls, document: JSONObject, key: str, *, indent: int) -> _ShapeTemplate:
         text = _dump_document({**document, "shape": []}, key, indent=indent).decode("ascii")
         margin = "\n" + " " * indent
-        name = f'{margin}"shape": ['  # no line of what is inside members begins in this way
+        name = f'{margin}"shape": ['  # lines inside of other members have a deeper indentation
         before, _, after = text.partition(name)
         return cls(before + name, after, margin)
 
@@ -168,7 +168,7 @@ _CACHE_SIZE: Final = 512
 _CACHE_DOCUMENT_BYTES: Final = 1 << 16
 _templates: dict[
     bytes, _ShapeTemplate
-] = {}  # by the documents that were written here: not parsed again
+] = {}  # by documents that this process wrote, to avoid parsing them
 
 
 def _cache_template(document: bytes, template: _ShapeTemplate) -> None:
@@ -194,11 +194,11 @@ def edit_fill_value(path: str, zarr_format: ZarrFormat, value: JSON) -> Flow[Non
 def delete_node(path: str) -> Flow[None]:
     """Delete a node and everything below it.
 
-    If the store cannot do that in one step, a mark exists until the deletion is complete (see
-    `tessarr.flow.deletion`).
+    If the store cannot delete a prefix in one step, a mark exists until the deletion is complete
+    (see `tessarr.flow.deletion`).
     """
     groups = yield from copies.find_consolidated_groups(path, 3, 2)
-    # A store that is full has to be cleared, also if nothing can be marked there.
+    # Deletion must also work in a full store, which cannot store a mark.
     delete_all = partial(deletion.delete_all, path)
     yield from change_with_copies(groups, path, delete_all, below=True, mark=False)
 
@@ -230,6 +230,6 @@ def _edit_document(
 
 
 def _dump_document(document: JSONObject, key: str, *, indent: int) -> bytes:
-    # Documents of format 2 have sorted members, but attributes the order of the user's.
+    # Documents of format 2 have sorted members; attributes keep the user's order.
     sort = indent == 4 and not key.endswith(".zattrs")
     return json.dump(document, indent=indent, sort_keys=sort)

@@ -1,7 +1,7 @@
 """Futures: results of work that the engine does concurrently.
 
-The module is imported lazily, because the standard library's futures take as long to import as
-Tessarr does.
+Tessarr imports the module lazily, because importing the standard library's futures takes as long
+as importing Tessarr.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Future"]
 
 T = TypeVar("T")
 
-# Futures with callbacks: they live until the callbacks are called.
+# Futures with callbacks stay alive until the callbacks run.
 _with_callbacks: set[concurrent.futures.Future[Any]] = set()
 
 
@@ -37,9 +37,9 @@ class _Condition(Condition):
 class Future(concurrent.futures.Future[T]):
     """The result of concurrent work of the engine.
 
-    Wait for it with `.result(timeout)` in a thread, or with `await` in a coroutine. `cancel()`
-    removes work from the queue that no thread has started. A dropped future removes its read from
-    the queue, unless it has a callback or the read fills `out`. A write is always done.
+    Wait with `.result(timeout)` in a thread, or with `await` in a coroutine. `cancel()` removes the
+    work from the queue if no thread has started it. A dropped future removes its read from the
+    queue, unless it has a callback or the read fills `out`. The engine always completes writes.
 
     Examples
     --------
@@ -54,13 +54,13 @@ class Future(concurrent.futures.Future[T]):
         self._condition.__class__ = _Condition
         self._finish = finish
         self._work: Callable[[], object] | None = (
-            None  # runs the work here, if no thread has started it
+            None  # runs the work in this thread if no other thread has started it
         )
-        self._leave: Callable[[object], bool] | None = None  # takes it out of the queue
+        self._leave: Callable[[object], bool] | None = None  # removes the work from the queue
         self.set_running_or_notify_cancel()
 
     def _set_outcome(self, result: Any, error: BaseException | None) -> None:
-        """Set the result or the error (called by the engine, in a thread without signals)."""
+        """Set the result or the error; the engine calls this in a thread without signals."""
         if error is None:
             self.set_result(result)
         else:
@@ -76,9 +76,9 @@ class Future(concurrent.futures.Future[T]):
             super().set_result(value)
 
     def add_done_callback(self, fn: Callable[[concurrent.futures.Future[T]], object]) -> None:
-        """Call a function with this future when the work is done, or immediately if it is.
+        """Call a function with this future when the work is done, or immediately if it is done.
 
-        The work is done even if the program drops the future.
+        The engine completes the work even if the program drops the future.
 
         Parameters
         ----------
@@ -96,13 +96,13 @@ class Future(concurrent.futures.Future[T]):
         Returns
         -------
         bool
-            Whether the work is cancelled. Then nothing was read or written, and `result` raises
+            Whether the work is cancelled. If so, it read and wrote nothing, and `result` raises
             `concurrent.futures.CancelledError`.
         """
         if self._leave is None or not self._leave(self):
             return self.cancelled()
         self._work = self._leave = None
-        self._state = PENDING  # no thread runs it, or will
+        self._state = PENDING  # no thread will start the work
         done = super().cancel()
         self.set_running_or_notify_cancel()
         return done
@@ -124,19 +124,19 @@ class Future(concurrent.futures.Future[T]):
         return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait for the end, as `result` does, and return the error; None if there is a result."""
+        """Wait as `result` does, and return the error; None if the work succeeded."""
         self._wait(timeout)
         return super().exception(0)
 
     def _wait(self, timeout: float | None) -> None:
-        """Wait for the end, or for some time."""
-        # What tells others that it is done would be torn by a signal.
+        """Wait until the work is done, or until the timeout ends."""
+        # In the main thread, a signal could interrupt the code that reports the result.
         may_help = timeout is None and get_ident() != main_thread().ident
         if may_help and self._work is not None and not self.done():
             self._work()
         if not self.done():
             ends: SimpleQueue[Any] = SimpleQueue()
-            super().add_done_callback(ends.put)  # the waiting thread keeps the future
+            super().add_done_callback(ends.put)  # the waiting thread keeps the future alive
             with suppress(Empty):
                 wait_for_item(ends, None if timeout is None else max(0.0, timeout))
 
@@ -147,5 +147,5 @@ class Future(concurrent.futures.Future[T]):
 
 
 set_public_module("tessarr", Future)
-# `tessarr` loads it late: doctest finds the examples here.
+# `tessarr` imports the class lazily: this lets doctest find the examples.
 __test__ = {"Future": Future}

@@ -23,22 +23,22 @@ def list_keys(path: str) -> Flow[list[str]]:
 
 
 def measure_stored_bytes(path: str) -> Flow[int]:
-    """Return the size of everything under the node at `path`, its metadata included."""
+    """Return the size of all values under the node at `path`, including metadata."""
     keys = yield List(prefix_of(path))
-    # A key may have gone since the listing.
+    # Another program may have deleted a key since the listing.
     sizes: tuple[int | None, ...] = yield tuple(Size(key) for key in keys)
     return sum(size or 0 for size in sizes)
 
 
 def count_stored_chunks(path: str, meta: ArrayMeta) -> Flow[int]:
-    """Return how many chunks of an array are stored; all chunks of a stored shard count."""
+    """Return the number of stored chunks of an array, with all subchunks of stored shards."""
     keys = yield from list_keys(path)
     cells = (meta.chunk_key_encoding.decode(key, meta.rank) for key in keys)
     return sum(_count_chunks_in(meta, cell) for cell in cells if cell is not None)
 
 
 def _count_chunks_in(meta: ArrayMeta, cell: Shape) -> int:
-    """Return how many chunks the stored object at `cell` has inside of the array."""
+    """Return the number of chunks of the stored object at `cell` inside of the array."""
     cuts = meta.chunk_grid.cuts
     lengths = [
         min(size - axis.start(index), axis.length(index))

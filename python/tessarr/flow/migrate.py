@@ -19,22 +19,22 @@ __all__ = ["migrate_array"]
 def migrate_array(path: str, *, order: MemoryOrder | None = None) -> Flow[ArrayMeta]:
     """Replace ``meta`` and ``attrs`` by ``.zarray`` and ``.zattrs``.
 
-    The array stays readable at every point: ``.zarray`` is stored last and exclusively, and only
-    then the old documents are deleted. Another migration completes an interrupted one.
+    The array stays readable at every point: the migration stores ``.zarray`` last and exclusively,
+    and then deletes the old documents. Another migration completes an interrupted one.
 
     Parameters
     ----------
     path
-        Of the array.
+        The path of the array.
     order
         The actual order of elements, if it differs from ``meta``.
 
     Raises
     ------
     NotFoundError
-        If there is no array of format 1.
+        If no array of format 1 exists.
     ExistsError
-        If a node of another format exists that differs from the result.
+        If a node of another format exists and differs from the result.
     """
     prefix = prefix_of(path)
     names = [name for names in MARKERS.values() for name in names]
@@ -56,7 +56,7 @@ def migrate_array(path: str, *, order: MemoryOrder | None = None) -> Flow[ArrayM
             raise _exists_error(path, v2.ARRAY)
     elif present != {v2.ARRAY: new[v2.ARRAY]}:
         raise _exists_error(path, min(present))
-    # The document that another migration would look for goes last.
+    # Delete ``meta`` last: another migration looks for it.
     yield Delete(prefix + v1.ATTRIBUTES)
     yield Delete(prefix + v1.ARRAY)
     return meta

@@ -1,8 +1,8 @@
 """Moving of a node to another path.
 
-Where the store can rename a prefix, that is one step. Otherwise values are copied: chunks first,
-then the documents of the nodes below, and the node's own document last and exclusively; only
-then the old node is deleted. At every point the node is complete at the old or the new path.
+Some stores rename a prefix in one step. In other stores, the flow copies values: first chunks,
+then the documents of the nodes below, and last the node's own document, exclusively. Then it
+deletes the old node. At every point the node is complete at the old or the new path.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def move_node(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
     Raises
     ------
     NotFoundError
-        If there is no node at `source`.
+        If no node exists at `source`.
     ExistsError
-        If there is a node at `target`, or an array above it.
+        If a node exists at `target`, or an array above it.
     ArgumentError
-        If the source is the root, or the target is inside of the source.
+        If `source` is the root, or `target` is below `source`.
     """
     if not source or source in ancestors(target):
         into = f"into itself: {target!r} lies below it" if source else "anywhere: all lies below it"
@@ -50,7 +50,7 @@ def move_node(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
     if (yield from deletion.has_mark(target)):
         yield from deletion.complete_deletion(target)
     if (yield List(prefix_of(target))):
-        # Also what is no node: chunks that were left over would become part of this one.
+        # Reject keys without a node, too: leftover chunks would become part of the moved node.
         raise _exists_error(source, target)
     form = meta.zarr_format
     old_groups = yield from copies.find_consolidated_groups(source, 3, 2)
@@ -64,7 +64,7 @@ def move_node(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
             yield from _copy_node(source, target, form)
             yield from deletion.delete_all(source)
 
-    # What is below is new there, too.
+    # The nodes below are new at this path, too.
     targets = [CopyUpdate(group, target, rebuild=True) for group in new_groups]
     targets += [
         CopyUpdate(group, source, below=True) for group in old_groups if group not in new_groups
@@ -77,11 +77,11 @@ def _copy_node(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
     keys_below = yield List(old)
     keys = [key[len(old) :] for key in keys_below]
     documents = {name for names in copies.DOCUMENTS.values() for name in names}
-    # Chunks first, then what is deepest; of one node what makes it a node last.
+    # Chunks first, then the documents of the deepest nodes; the marker of each node last.
     keys.sort(key=lambda key: (split(key)[1] in documents, -key.count("/"), _makes_node(key)))
     node_documents = [name for name in MARKERS[zarr_format] if name in keys]
     copied = []
-    # What is copied is no node yet: if this program dies, the creation of a node deletes it first.
+    # If this program dies, the next creation of a node at the target deletes the copied values.
     yield from deletion.put_mark(target)
     try:
         for key in keys:
@@ -98,7 +98,7 @@ def _copy_node(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
 
 
 def _copy_node_documents(source: str, target: str, names: list[str]) -> Flow[None]:
-    """Copy what makes the node one: here and only here it comes to be."""
+    """Copy the documents that mark the node, which makes it visible at its new path."""
     values = yield tuple(Get(join(source, name)) for name in names)
     documents = {
         name: value for name, value in zip(names, values, strict=True) if value is not None

@@ -1,12 +1,12 @@
 """Lookup and parsing of the metadata of a node, in as few requests as its format allows.
 
-An array or a group of format 3 takes one request; format 2 takes two more, because it stores
-attributes in a separate document. Format 1 comes last. The first document that exists decides: if
-it is invalid, that is an error, and no other format is tried. Where documents of several formats
-exist, the newest format wins.
+A node of format 3 takes one request; format 2 takes two more, because it stores attributes in a
+separate document. Format 1 comes last. The first existing document determines the format; if it
+is invalid, the flow raises an error. If documents of several formats exist, the newest format
+wins.
 
-A cache maps the bytes of documents to parsed metadata, so that opening an unchanged node again
-parses nothing and is never stale.
+A memo maps the bytes of documents to parsed metadata. It saves parsing unchanged documents and is
+never stale.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Node: TypeAlias = ArrayMeta | GroupMeta
 Kind: TypeAlias = Literal["array", "group"]
 
 MARKERS: Final = {3: ("zarr.json",), 2: (".zarray", ".zgroup")}
-"""The documents that make a node, by format."""
+"""The documents that mark a node, by format."""
 
 _CACHE_SIZE: Final = 512
 _CACHE_DOCUMENT_BYTES: Final = 1 << 16
@@ -76,24 +76,24 @@ def find_node(
     within: ZarrFormat | None = None,
     attributes: bool = True,
 ) -> Flow[Node | None]:
-    """Return the metadata of the node at `path`, or None where there is none.
+    """Return the metadata of the node at `path`, or None if the node does not exist.
 
     Parameters
     ----------
     path
-        Normalised.
+        The normalised path.
     zarr_format
         The only format to look for.
     kind
         The expected kind, which saves a request in format 2. The result may have the other kind.
     copies
-        The name of the document with consolidated metadata of a group of format 2; by default it is
-        not read.
+        The name of the document with consolidated metadata of a group of format 2. By default the
+        flow does not read it.
     within
-        The format of the group above, which is looked for first. Format 1, which has no groups, is
-        not looked for.
+        The format of the group above, which the flow tries first. It then skips format 1, which has
+        no groups.
     attributes
-        Whether to read attributes of format 2, which are in a separate document.
+        Whether to read attributes of format 2, which have a separate document.
     """
     prefix = prefix_of(path)
     if zarr_format != 2 and within != 2:
@@ -146,9 +146,9 @@ def check_node_with(
     Parameters
     ----------
     path
-        Of the node.
+        The path of the node.
     v1
-        Whether an array of format 1 counts: a new node there would take over its chunks.
+        Whether an array of format 1 counts: a new node at the path would contain its chunks.
     more_requests
         Requests to send in the same batch.
     """
@@ -168,7 +168,7 @@ def check_node_with(
 
 
 def open_node(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[Node]:
-    """Return the metadata of the node at `path`, which must exist."""
+    """Return the metadata of the node at `path`; raise an error if it is absent."""
     meta = yield from find_node(path, zarr_format=zarr_format)
     if meta is None:
         raise not_found_error(path, None, zarr_format)
@@ -178,7 +178,7 @@ def open_node(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[Node]
 def open_array(
     path: str, *, zarr_format: ZarrFormat | None = None, attributes: bool = True
 ) -> Flow[ArrayMeta]:
-    """Return the metadata of the array at `path`, which must exist."""
+    """Return the metadata of the array at `path`; raise an error if it is absent."""
     meta = yield from find_node(path, zarr_format=zarr_format, kind="array", attributes=attributes)
     if not isinstance(meta, ArrayMeta):
         raise not_found_error(path, "array", zarr_format, other=meta is not None)
@@ -186,7 +186,7 @@ def open_array(
 
 
 def open_group(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[GroupMeta]:
-    """Return the metadata of the group at `path`, which must exist."""
+    """Return the metadata of the group at `path`; raise an error if it is absent."""
     meta = yield from find_node(path, zarr_format=zarr_format, kind="group")
     if not isinstance(meta, GroupMeta):
         raise not_found_error(path, "group", zarr_format, other=meta is not None)
@@ -202,7 +202,7 @@ def not_found_error(
     store: object = "the store",
     hint: str = "",
 ) -> NotFoundError:
-    """Return the error for a node that does not exist, or has the other kind."""
+    """Return the error for a node that is absent or has the other kind."""
     expected = kind or "array or group"
     location = f"at path {path!r} of {store}" if path else f"at the root of {store}"
     form = f" of format {zarr_format}" if zarr_format else ""
@@ -227,7 +227,7 @@ def parse_documents(documents: Mapping[str, bytes], path: str) -> Node:
 
 
 def cache_parsed(documents: Mapping[str, bytes], meta: Node) -> None:
-    """Cache the metadata of documents by name, without parsing them."""
+    """Add the metadata of documents to the memo, without parsing the documents."""
     if "zarr.json" in documents:
         document = documents["zarr.json"]
         _cache_node(document, len(document), meta)
@@ -237,7 +237,7 @@ def cache_parsed(documents: Mapping[str, bytes], meta: Node) -> None:
 
 
 def parse_v3(document: bytes, path: str) -> Node:
-    """Parse a document of format 3, or return cached metadata."""
+    """Return the metadata of a document of format 3, from the memo if possible."""
     meta = _parsed_nodes.get(document)
     if meta is None:
         meta = v3.parse(document, where=path)
@@ -253,7 +253,7 @@ def parse_v2(
     *,
     path: str,
 ) -> Node:
-    """Parse the documents of a node of format 2, or return cached metadata."""
+    """Return the metadata of a node of format 2, from the memo if possible."""
     key = (name, document, attributes, copies)
     meta = _parsed_nodes.get(key)
     if meta is None:

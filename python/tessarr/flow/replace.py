@@ -1,8 +1,8 @@
 """Replacement of one document by a function of its old value, in one atomic step.
 
-Either no other program can change the document meanwhile, or the new one is stored only if the
-old one is unchanged; otherwise the replacement is retried. So two programs that change different
-members of one document lose nothing.
+Either a lock excludes other programs, or the write requires that the old document is unchanged; a
+conflict causes a retry. So two programs that change different members of one document lose no
+change.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ def replace_document(
     key
         The key.
     make
-        Receives the current value (None if absent) and the responses to `more_requests`; returns
-        the new value and the result of this flow. It may be called again after a conflict.
+        Receives the current value (None if absent) and the responses to `more_requests`. Returns
+        the new value and the result of this flow. A conflict causes another call.
     more_requests
-        Requests to perform after each read of the key.
+        Requests that follow each read of the key.
     seen
-        The known content of the value; only without `more_requests`.
+        The last known content of the value; only without `more_requests`.
 
     Returns
     -------
     object
-        What `make` returned.
+        The result that `make` returned.
 
     Raises
     ------

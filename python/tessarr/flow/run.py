@@ -123,11 +123,11 @@ class Change:
     """Replace a document by a function of its old content, atomically.
 
     `make` receives the old bytes, or None if the key is absent. It returns the new bytes (None:
-    delete the key; the old bytes: no change) and the response. It may be called again if another
-    program does not use the lock. Its errors propagate. A document that is larger than the options
-    allow raises a `MetadataError`.
+    delete the key; the old bytes: no change) and the response. A conflict with a program that does
+    not use the lock causes another call. Errors of `make` propagate. A document that is larger than
+    the options allow raises a `MetadataError`.
 
-    The content in `seen` is not read again if its version is current.
+    If the version in `seen` is current, the change needs no read.
     """
 
     key: str
@@ -151,9 +151,9 @@ class DeletePrefix:
 
 @dataclass(frozen=True, slots=True)
 class RemoveLink:
-    """Remove a symbolic link to a folder, and nothing that the link leads to.
+    """Remove a symbolic link to a folder and keep its target.
 
-    `dangling`: only a link whose target does not exist. The response is whether a link was removed.
+    With `dangling`, remove only a link without a target. The response is whether a link existed.
     """
 
     prefix: str
@@ -162,7 +162,7 @@ class RemoveLink:
 
 @dataclass(frozen=True, slots=True)
 class HasAtomicDelete:
-    """Return whether `DeletePrefix` is atomic, for readers and if the program is killed."""
+    """Return whether `DeletePrefix` is atomic, for readers and after a crash."""
 
     prefix: str
 
@@ -177,9 +177,9 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """Move all keys under a prefix below another, in one step.
+    """Move all keys under a prefix to another prefix, in one step.
 
-    The response is whether that was done; if not, nothing has changed.
+    The response is False if the store cannot do that; the keys are then unchanged.
     """
 
     prefix: str
@@ -195,10 +195,10 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Run a flow while the locks of some keys are held; the response is its result.
+    """Run a flow under the locks of some keys; the response is the flow's result.
 
-    `work` takes two arguments: whether the lock excludes all other writers of documents (see
-    `Store.is_exclusive`), and a name that no other writer has. It returns the flow.
+    `work` returns the flow. Its arguments are whether the lock excludes all other writers of
+    documents (see `Store.is_exclusive`), and a name that no other writer has.
     """
 
     keys: tuple[str, ...]
@@ -207,7 +207,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class ReplacePrefix:
-    """Move all keys under a prefix to another in one step; the response is whether it was done."""
+    """Move all keys under a prefix to another in one step; the response is whether it worked."""
 
     staged: str
     prefix: str
@@ -215,7 +215,7 @@ class ReplacePrefix:
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """List every key under a prefix; the response is whole keys, sorted."""
+    """List all keys under a prefix; the response is complete keys, sorted."""
 
     prefix: str
 
@@ -250,12 +250,12 @@ Flow: TypeAlias = Generator["Request | tuple[Request, ...]", Any, T]
 
 
 def read_document(store: Store, request: Get) -> bytes | None:
-    """Return a document of metadata, or None if the key is absent.
+    """Return a metadata document, or None if the key is absent.
 
     Raises
     ------
     MetadataError
-        If it is larger than the options allow.
+        If the document is larger than the options allow.
     """
     try:
         return store.get(request.key, limit=current().metadata_bytes)
@@ -312,7 +312,7 @@ def _change_document(store: Store, request: Change) -> Any:
 def _change_known_document(
     store: Store, key: str, make: Callable[[bytes | None], bytes | None], seen: KnownDocument
 ) -> bool:
-    """Change a document whose version is known; False: nothing has changed."""
+    """Change a document with a known version; return False if it is unchanged."""
     last = seen.take()
     if last is None:
         return False
@@ -320,7 +320,7 @@ def _change_known_document(
     try:
         new_document = make(old)
     except TessarrError:
-        return False  # it may be another one by now, of which that can be made
+        return False  # the current document may differ, and the change may be valid for it
     if new_document is old:
         return False
     is_stored, new_version = store.write(key, new_document, version)
@@ -330,7 +330,7 @@ def _change_known_document(
 
 
 def _raise_too_large(error: DataError, key: str) -> None:
-    """Raise a `MetadataError` if the error is about a document with too many bytes."""
+    """Raise a `MetadataError` if the error reports a document with too many bytes."""
     if error.kind != "too_large":
         return
     limit = current().metadata_bytes
@@ -352,7 +352,7 @@ def _copy_value(store: Store, request: Copy) -> bool:
 
 
 def _rename_prefix(store: Store, request: Rename) -> bool:
-    """Rename a folder, or all keys of a store that can do that in one step."""
+    """Rename a folder, or a prefix of a store that can rename it in one step."""
     if store.read_only:
         return False
     if not isinstance(store, LocalStore):
@@ -362,11 +362,11 @@ def _rename_prefix(store: Store, request: Rename) -> bool:
 
     root = Path(store.path)
     source, target = root / request.prefix, root / request.target
-    if source.is_symlink():  # to rename the link would break one that is relative
+    if source.is_symlink():  # renaming would break a relative link
         return False
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        source.rename(target)  # refused where there is something already
+        source.rename(target)  # fails if the target exists
     except OSError:
         return False
     if store.durable:
@@ -441,8 +441,7 @@ def run_flow(flow: Flow[T], store: Store) -> T:
     Parameters
     ----------
     flow
-        The generator; an error of the store is thrown into it, so that it can
-        undo what it has done.
+        The generator; it receives the store's errors, so that it can undo its changes.
     store
         The store that performs the requests.
 

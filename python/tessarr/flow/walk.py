@@ -1,8 +1,8 @@
 """Listing of a hierarchy, level by level.
 
-Each level takes one batch of requests that lists its groups and one or two that fetch the
-documents of their members, so that the number of round trips grows with the depth and not with
-the number of nodes. Arrays are never listed, so that their chunks cost nothing.
+Each level takes one batch of requests that lists its groups, and one or two batches that fetch
+the documents of their members. So the number of round trips depends on the depth, not on the
+number of nodes. The flow never lists arrays, so that their chunks cost nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MARKERS: Final = tuple(name for names in MARKERS.values() for name in names)
 _LEVELS_BELOW: Final = 2
 _LOCAL_FOLDERS: Final = 100
 _REMOTE_FOLDERS: Final = 8
-"""The number of folders of a level that are listed in a remote store."""
+"""The maximum number of folders of a level to list in a remote store."""
 BELOW: Final = "; below it lie nodes"
 """The start of the list of nodes below in an error."""
 _NAMED: Final = 8
@@ -64,8 +64,8 @@ class StoredNode(NamedTuple):
         Raises
         ------
         MetadataError
-            Where one is no JSON that may stand in another document: in format 3 that
-            includes the token NaN outside of attributes.
+            If a document is not JSON that another document can contain. In format 3 that excludes
+            the token NaN outside of attributes.
         """
         key = join(path, self.name)
         what = f"metadata {key!r}"
@@ -82,33 +82,33 @@ class StoredNode(NamedTuple):
 
 
 def list_names(path: str, zarr_format: ZarrFormat) -> Flow[list[str]]:
-    """Return the names of the members of the group at `path`, sorted; parses nothing."""
+    """Return the sorted names of the members of the group at `path`, without parsing metadata."""
     members = yield from _list_level([(path, zarr_format)], root=path, warn=True)
     prefix = prefix_of(path)
     return sorted(child[len(prefix) :] for child in members)
 
 
 def find_nodes_below(path: str, max_folders: int) -> Flow[list[str]]:
-    """Return the relative paths of nodes below a path without a node, on the first levels.
+    """Return the relative paths of the topmost nodes below a path without a node.
 
     Parameters
     ----------
     path
         A path without a node.
     max_folders
-        The number of folders of a level to list.
+        The maximum number of folders of a level to list.
 
     Notes
     -----
-    Of the first level that has nodes. Arrays are never listed, as they may have any number of
-    chunks.
+    The result has the nodes of the first level with nodes. The flow never lists arrays, because
+    they may have many chunks.
     """
     prefix = prefix_of(path)
     level = [path]
     for depth in range(_LEVELS_BELOW):
         listings = yield tuple(ListDir(prefix_of(folder)) for folder in level)
         if depth == 0 and any(key[len(prefix) :] in _MARKERS for key in listings[0][0]):
-            return []  # there is a node, of another format
+            return []  # a node of another format exists
         level = sorted(folder[:-1] for _, prefixes in listings for folder in prefixes)[:max_folders]
         sizes = yield tuple(Size(f"{folder}/{name}") for folder in level for name in _MARKERS)
         marked = {level[i // len(_MARKERS)] for i, size in enumerate(sizes) if size is not None}
@@ -118,7 +118,7 @@ def find_nodes_below(path: str, max_folders: int) -> Flow[list[str]]:
 
 
 def describe_nodes_below(path: str, store: Store) -> str:
-    """Return the list of nodes below a missing node for an error; "" for none."""
+    """Return text for an error that lists the nodes below a missing node; "" without any."""
     max_folders = _LOCAL_FOLDERS if isinstance(store, LocalStore | MemoryStore) else _REMOTE_FOLDERS
     try:
         paths = run_flow(find_nodes_below(path, max_folders), store)
@@ -137,23 +137,23 @@ def describe_nodes_below(path: str, store: Store) -> str:
 def list_members(
     path: str, zarr_format: ZarrFormat, *, max_depth: int | None = 0, warn: bool = True
 ) -> Flow[dict[str, NodeOrError]]:
-    """Return the metadata of the nodes below a group, by whole path, sorted.
+    """Return the metadata of the nodes below a group, sorted by complete path.
 
     Parameters
     ----------
     path
-        Of the group.
+        The path of the group.
     zarr_format
-        The format of the group, which its members are looked for in first.
+        The format of the group, which the flow tries first for its members.
     max_depth
-        0 for the group's members, 1 for these and theirs, …; None for all.
+        0 for the group's members, 1 for these and their members, …; None for all levels.
     warn
-        Whether to warn of nodes with documents of several kinds.
+        Whether to warn about nodes with documents of several formats.
 
     Returns
     -------
     dict
-        The metadata, or for an unreadable node its error.
+        The metadata of each node, or the error of an unreadable node.
     """
     nodes = yield from list_documents(path, zarr_format, max_depth=max_depth, warn=warn)
     return {child: meta for child, (_, meta) in nodes.items()}
@@ -194,9 +194,10 @@ def _parse_node(node: StoredNode, path: str) -> NodeOrError:
 def _list_level(
     level: list[tuple[str, ZarrFormat]], *, root: str, warn: bool
 ) -> Flow[dict[str, StoredNode]]:
-    """Return the documents of the members of the groups of one level, by whole path.
+    """Return the documents of the members of the groups of one level, by complete path.
 
-    The group at `root` has to be listed; others that may not be are left out with a warning.
+    If listing the group at `root` is denied, the flow raises an error. It omits other such groups
+    with a warning.
     """
     listings = yield tuple(TryRequest(ListDir(prefix_of(path))) for path, _ in level)
     children = []
@@ -216,14 +217,14 @@ def _list_level(
     yield from _fetch_nodes(
         [child for child, _ in children if child not in nodes], 2, nodes, warn=warn
     )
-    # A group of format 2 may hold nodes of format 3, though no tool makes such.
+    # A group of format 2 may have members of format 3, although no tool creates them.
     missing = [child for child, form in children if form == 2 and child not in nodes]
     yield from _fetch_nodes(missing, 3, nodes, warn=warn)
     return nodes
 
 
 def _warn_of_both_formats(path: str, keys: list[str]) -> None:
-    """Warn about documents of both formats at one path, which a listing shows at no cost."""
+    """Warn about documents of both formats at one path."""
     names_ = {split(key)[1] for key in keys}
     old = names_ & {".zarray", ".zgroup"}
     if old and "zarr.json" in names_:

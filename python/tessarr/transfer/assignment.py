@@ -1,8 +1,8 @@
 """Assignment ``a[key] = other`` of an array that is not in memory.
 
-Elements are copied region by region where both arrays are indexed in the same order. NumPy's rule
-for two views of one array applies: if the other array has the same storage and its elements move,
-all of it is read first, to memory or, if it is large, to a file.
+The copy proceeds region by region if the axes of both arrays have the same order. NumPy's rule for
+two views of one array applies: if both arrays share storage and elements move, the copy first reads
+all elements of the source, to memory or, if they are large, to a file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["assign_array", "is_lazy"]
 
 _SMALL_BYTES: Final = 1 << 20
-"""Arrays up to this size are read at once."""
+"""Arrays up to this size are read in one step."""
 
 _CASTABLE: Final = frozenset("biufcmM")
 
@@ -41,16 +41,16 @@ _CASTABLE: Final = frozenset("biufcmM")
 def is_lazy(value: Any, dtype: np.dtype[Any]) -> bool:
     """Return whether `assign_array` copies a value to an array of `dtype`.
 
-    That applies to arrays outside of memory, such as those of h5py, zarr-python, Dask and xarray,
-    to all objects with a shape, a NumPy data type and slicing, and to large arrays in memory that
-    need a cast.
+    These values are arrays outside of memory, such as those of h5py, zarr-python, Dask and xarray;
+    all objects with a shape, a NumPy data type and slicing; and large arrays in memory that need a
+    cast.
     """
     if isinstance(value, np.ndarray):
         kinds = {value.dtype.kind, dtype.kind}
         large = value.size * dtype.itemsize > _SMALL_BYTES
         return large and value.dtype != dtype and kinds <= _CASTABLE
     shape = getattr(value, "shape", None)
-    # What has `iloc` is indexed by labels.
+    # Objects with `iloc` use labels as indices.
     if not isinstance(shape, tuple) or not shape or hasattr(value, "iloc") or has_unit(value):
         return False
     return hasattr(type(value), "__getitem__") and isinstance(
@@ -73,13 +73,13 @@ def assign_array(array: StoredArray, selection: Selection, value: Any) -> npt.ND
     Returns
     -------
     numpy.ndarray or None
-        None if the copy is done. Otherwise the whole value, still to be assigned: if it is small,
-        or the selection has index arrays or new axes.
+        None if the copy is done. If the value is small, or the selection has index arrays or new
+        axes, the result is the whole value, and the caller assigns it.
 
     Raises
     ------
     ArgumentError
-        If the value does not broadcast to the selection; nothing has been stored then.
+        If the value does not broadcast to the selection; the store is unchanged.
     """
     _check_lengths_known(value)
     _check_shape(tuple(value.shape), selection)
@@ -135,7 +135,7 @@ def _check_shape(shape: tuple[int, ...], selection: Selection) -> None:
 
 
 def _copy_raw_chunks(array: StoredArray, target: Target, value: Any) -> bool:
-    """Copy raw chunks if both arrays have the same chunks and codecs; return whether they have."""
+    """Copy raw chunks if both arrays have equal chunks and codecs; return whether they have."""
     other = as_tessarr_array(value)
     if (
         other is None
@@ -164,11 +164,11 @@ def _is_whole(array: StoredArray, target: Target) -> bool:
     )
 
 
-# Where both are one array
+# Shared storage
 
 
 def _shares_storage(array: StoredArray, value: Any) -> bool:
-    """Return whether an array has the same storage, or is derived from it."""
+    """Return whether an array has the same storage as another, or is derived from it."""
     return any(_is_stored_at(array, origin) for origin in _find_origins(value))
 
 
@@ -185,7 +185,7 @@ def _is_stored_at(array: StoredArray, other: Any) -> bool:
     tessarr_array = as_tessarr_array(other)
     if tessarr_array is not None:
         return bool(tessarr_array._store == array._store and tessarr_array.path == array.path)
-    root = getattr(getattr(other, "store", None), "root", None)  # of zarr-python
+    root = getattr(getattr(other, "store", None), "root", None)  # in zarr-python
     if root is None or not isinstance(array._store, LocalStore):
         return False
     from pathlib import Path
@@ -195,7 +195,7 @@ def _is_stored_at(array: StoredArray, other: Any) -> bool:
 
 
 def _is_identity(array: StoredArray, target: Target, value: Any) -> bool:
-    """Return whether every element would be copied to itself."""
+    """Return whether the assignment would copy every element to itself."""
     other = as_tessarr_array(value)
     same = other is not None and other.metadata == array.metadata
     return same and _is_whole(array, target)

@@ -1,7 +1,7 @@
 """Sources and targets of a copy: two classes for arrays of any library.
 
-Both use *ranges*, ``(start, step, count)`` for each axis, so that a part of an array, also a
-reversed one, is an endpoint like a whole array.
+Both use *ranges*, ``(start, step, count)`` for each axis. So a part of an array, even a reversed
+one, is an endpoint like a whole array.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ class Source:
     ranges
         The part of the array.
     shape
-        The shape after broadcasting: axes of length 1 may be repeated, and leading axes added, by
-        NumPy's rules.
+        The shape after broadcasting by NumPy's rules, which repeat axes of length 1 and add leading
+        axes.
     dtype
         The data type of the elements.
     chunks
-        Per axis of `array` the length of its chunks, or their lengths.
+        For each axis of `array`, the length of its chunks, or the lengths of all its chunks.
     """
 
     array: Any
@@ -111,7 +111,7 @@ class Source:
     def cuts(self) -> list[npt.NDArray[np.int64] | None]:
         """Return the chunk borders of each axis, in the coordinates of the part.
 
-        None: the borders are unknown, or irrelevant.
+        None means that the borders of an axis are unknown or irrelevant.
         """
         missing = len(self.shape) - len(self.ranges)
         cuts: list[npt.NDArray[np.int64] | None] = [None] * missing
@@ -150,7 +150,7 @@ class Source:
 
 
 def read_part(array: Any, key: Any) -> npt.NDArray[Any]:
-    """Read a part of an array of any library; text of HDF5, which h5py reads as bytes, as text."""
+    """Read a part of an array of any library; convert text of HDF5, which h5py reads as bytes."""
     values = values_in_memory(array[key])
     metadata = getattr(array.dtype, "metadata", None)
     if values.dtype.kind != "O" or not metadata or metadata.get("vlen") is not str:
@@ -173,16 +173,16 @@ def _view_buffer(
 def make_source(
     array: Any, shape: Shape | None = None, ranges: Sequence[Range] | None = None
 ) -> Source:
-    """Return an array, or a part of it, as a source, broadcast to `shape`.
+    """Return an array, or a part of it, as a source that is broadcast to `shape`.
 
     Parameters
     ----------
     array
-        An object with ``shape`` and ``dtype`` that returns array-likes when indexed by slices.
+        An object with ``shape`` and ``dtype`` whose slices are array-likes.
     shape
         The shape to copy; by default that of the array.
     ranges
-        The part of the array; by default all.
+        The part of the array; by default the whole array.
     """
     array_shape = tuple(map(int, array.shape))
     source_ranges = (
@@ -231,17 +231,17 @@ class Target:
     Parameters
     ----------
     array
-        A `tessarr.Array`, or anything to which slices can be assigned.
+        A `tessarr.Array`, or an object with slice assignment.
     ranges
         The part of the array: one range for each axis.
     axes
-        The source axis along each range; None without one.
+        The source axis along each range; None if it has none.
     shape
         The shape of the source.
     dtype
-        Of the elements.
+        The data type of the elements.
     chunks
-        Per axis of `array` the length of its chunks, or their lengths.
+        For each axis of `array`, the length of its chunks, or the lengths of all its chunks.
     """
 
     array: Any
@@ -288,7 +288,7 @@ class Target:
                 start if axis is None else _range_slice(start, step, count)
                 for (start, step, count), axis in zip(target_ranges, self.axes, strict=True)
             )
-            # Others do not know NumPy's type of text.
+            # Other libraries do not support NumPy's variable-length text.
             self.array[key] = values.astype(object) if values.dtype.kind == "T" else values
 
 

@@ -1,4 +1,4 @@
-"""Concurrent execution of a copy: some regions are read while others are encoded."""
+"""Concurrent execution of a copy: threads read some regions while others are encoded."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _OBJECT_BYTES: Final = 64
 
 
 def max_concurrency() -> int:
-    """Return the useful number of concurrent tasks: one per thread, and one more."""
+    """Return the useful number of concurrent tasks: one more than the number of threads."""
     return _engine.threads() + 1
 
 
 def plan_copy(source: Source, target: Target, memory_bytes: int | None = None) -> Plan:
-    """Return the regions in which to copy.
+    """Return the regions of a copy.
 
     Parameters
     ----------
     source, target
         Source and target of the same shape.
     memory_bytes
-        The memory limit of all concurrent regions; by default as in the options.
+        The memory limit of all concurrent regions; by default that of the options.
     """
     items = {source.dtype: 0, target.dtype: 0}
     item_bytes = sum(_OBJECT_BYTES if item.hasobject else item.itemsize for item in items)
@@ -67,8 +67,8 @@ def execute_plan(
     Parameters
     ----------
     source, target
-        Source and target of the same shape. They must not share elements, unless each element is
-        copied to itself.
+        Source and target of the same shape. They must not share elements, unless the copy assigns
+        each element to itself.
     plan
         The regions.
     numbers
@@ -78,8 +78,8 @@ def execute_plan(
 
     Notes
     -----
-    The first error ends the copy: regions in progress are completed, and the error is raised. The
-    same applies to errors of `done`, and to Ctrl-C.
+    The first error ends the copy: it completes the regions in progress, and then raises the error.
+    The same applies to errors of `done`, and to Ctrl-C.
     """
     size = prod(plan.longest) * source.dtype.itemsize
     reused = source.is_stored and not source.dtype.hasobject
@@ -126,7 +126,7 @@ def run_tasks(
 
 
 class _Workers:
-    """Threads that run tasks until none is left, or one fails."""
+    """Threads that run tasks until all tasks are done, or one fails."""
 
     def __init__(
         self, numbers: Iterator[int], worker: Callable[[], Callable[[int], object]]
@@ -142,7 +142,7 @@ class _Workers:
         threads: list[threading.Thread] = []
         try:
             for number in range(concurrency):
-                context = copy_context()  # with the options that hold here
+                context = copy_context()  # includes the options of this thread
                 context.run(remember_caller)
                 thread = threading.Thread(
                     target=context.run, args=(self._run_worker,), name=f"tessarr-copy-{number}"

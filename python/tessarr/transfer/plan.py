@@ -1,23 +1,24 @@
-"""Choose the regions in which an array is copied to one that is cut into other chunks.
+"""Choose the regions for a copy between arrays with different chunks.
 
 Theory
 ------
-A region is read as a whole, held in memory, and written as a whole. If it is a union of
-chunks of the target, each of those is encoded once. A chunk of the source is decoded once for
-every region that it reaches into, so what a plan costs is ::
+A region is read completely, stays in memory, and is written completely. If it is a union of
+target chunks, each of these is encoded once. A source chunk is decoded once for every region
+that it overlaps. So the cost of a plan is ::
 
     decodes = product over the axes of (chunks of the source + cuts of regions inside one)
 
-which falls as regions grow, or as their cuts fall on cuts of the source. For each axis some
-candidates are made, from one chunk of the target to the whole axis, each of which prefers cuts
-that both arrays have. Both the size of a region and the decodes are products over the axes:
-walking from axis to axis, only those combinations stay of which no other is as small and as
-cheap. Of what fits into memory the cheapest is taken, and of several such the smallest that is
-worth the overhead of a request: then many fit side by side, so that one is read while others
-are encoded.
+The cost falls as regions grow, or as their cuts coincide with cuts of the source. Each axis has
+some candidates, from one target chunk to the whole axis, which prefer cuts of both arrays. The
+size of a region and its decodes are products over the axes. So the algorithm adds one axis at a
+time and keeps only the Pareto-optimal combinations.
 
-Rows to columns is where this matters most: with regions of a single column each row would be
-decoded for every column. Here the buffer is as many columns wide as memory allows.
+The result is the cheapest candidate that fits into memory. Among several, it is the smallest one
+that is worth the overhead of a request: then many regions fit into memory, and some are read
+while others are encoded.
+
+Copies from rows to columns profit most: with regions of a single column, every column would
+decode each row again. The plan makes regions as many columns wide as memory allows.
 """
 
 from __future__ import annotations
@@ -63,13 +64,13 @@ class Plan:
     Parameters
     ----------
     shape
-        Of what is copied.
+        The shape of the copy.
     cuts
         The cut positions of each axis.
     concurrency
         The number of concurrent regions.
     decodes
-        The average number of times that a source chunk is decoded.
+        The average number of decodes of a source chunk.
 
     Examples
     --------
@@ -116,7 +117,7 @@ class Plan:
 
 
 def cut_points(lengths: int | Sequence[int] | None, size: int) -> npt.NDArray[np.int64]:
-    """Return the chunk borders of an axis of `size`: for one length, several, or no chunks.
+    """Return the chunk borders of an axis of length `size`, for one length, several, or no chunks.
 
     Examples
     --------
@@ -145,10 +146,10 @@ def make_plan(
     Parameters
     ----------
     shape
-        Of what is copied.
+        The shape of the copy.
     source, target
-        The chunk borders of each axis of source and target. None in the source: any part can be
-        read separately.
+        The chunk borders of each axis of source and target. None in the source means that any part
+        can be read separately.
     item_bytes
         The bytes of an element in memory.
     memory_bytes
@@ -196,7 +197,7 @@ class _Candidate:
 
 
 class _Frontier:
-    """The Pareto-optimal regions: no other is both as small and as cheap."""
+    """The Pareto-optimal regions: no other region is both as small and as cheap."""
 
     def __init__(
         self,
@@ -220,7 +221,7 @@ class _Frontier:
 
     def cheapest(self, room: int) -> _Candidate:
         """Return the cheapest candidate of at most `room` elements, else the smallest."""
-        # The larger, the cheaper.
+        # Candidates are sorted: a larger one is cheaper.
         fitting = [choice for choice in self._choices if choice.size <= room]
         return fitting[-1] if fitting else self._choices[0]
 
@@ -236,7 +237,7 @@ def _prune(choices: Iterator[_Candidate]) -> list[_Candidate]:
     """Return the Pareto-optimal candidates, the smallest and most expensive first."""
     frontier: list[_Candidate] = []
     for choice in sorted(choices, key=lambda candidate: (candidate.size, candidate.decodes)):
-        # Of what costs the same the larger ones stay, too: fewer requests.
+        # Keep larger candidates of equal cost, too: they need fewer requests.
         if (
             not frontier
             or choice.decodes < frontier[-1].decodes
@@ -252,14 +253,14 @@ def _prune(choices: Iterator[_Candidate]) -> list[_Candidate]:
 def _candidates(
     length: int, source: npt.NDArray[np.int64] | None, target: npt.NDArray[np.int64]
 ) -> list[_Candidate]:
-    """Return ways to cut one axis."""
+    """Return the candidates for the cuts of one axis."""
     source = target if source is None else source
     shortest = max(_max_length(target, length), -(-length // _MAX_CUTS), 1)
     shared_cuts = _thin_cuts(np.intersect1d(source, target, assume_unique=True), shortest, length)
     target_cuts: list[int] = np.union1d(_thin_cuts(target, shortest, length), shared_cuts).tolist()
     shared: list[int] = shared_cuts.tolist()
     lengths = {_max_length(shared, length)}
-    # Few equal parts, where each part costs another pass over the source.
+    # A few equal parts, since each part costs another pass over the source.
     lengths |= {-(-length // parts) for parts in range(1, _MAX_PARTS + 1)}
     part_length = float(shortest)
     while part_length < length:
@@ -283,7 +284,7 @@ def _count_common(points: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) 
 
 
 def _thin_cuts(points: npt.NDArray[np.int64], every: int, length: int) -> npt.NDArray[np.int64]:
-    """Return fewer cuts, which suffice for parts of a length of at least `every`."""
+    """Return a subset of the cuts that leaves parts of length `every` or more."""
     if len(points) <= _MAX_CUTS:
         return points
     positions = np.searchsorted(points, np.arange(every, length, every), side="right") - 1
@@ -300,7 +301,7 @@ def _cut_axis(length: int, limit: int, cuts: Sequence[int], shared: Sequence[int
             start = shared[index]
         else:
             index = bisect_right(cuts, start + limit) - 1
-            if index < 0 or cuts[index] <= start:  # a single chunk is longer
+            if index < 0 or cuts[index] <= start:  # a single chunk exceeds the limit
                 index += 1
             if index >= len(cuts):
                 break

@@ -80,7 +80,7 @@ def copy_values(
     pairs
         Pairs of old and new keys.
     memory_bytes
-        The memory limit; at least one value is in memory.
+        The memory limit; a single larger value may exceed it.
     numbers
         The numbers of the pairs to copy; by default all.
     done
@@ -93,7 +93,7 @@ def copy_values(
         if value is not None:
             target.put(new, value)
 
-    # Chunks of one array have similar sizes: sample some.
+    # Chunks of one array have similar sizes: measure a sample.
     sampled_keys = [old for old, _ in pairs[:: max(len(pairs) // 16, 1)]]
     largest = max((source.size(key) or 0 for key in sampled_keys), default=0)
     concurrency = min(max_concurrency(), memory_bytes // max(largest, 1), len(pairs))
