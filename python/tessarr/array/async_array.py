@@ -175,7 +175,7 @@ _PROPERTIES = frozenset(
         *("serializer", "shape", "shards", "size", "store", "write_chunk_sizes", "zarr_format"),
     }
 )
-"""Names of properties and methods that need no ``await``."""
+"""The properties, which need no ``await``."""
 
 
 set_public_module("tessarr", AsyncArray)

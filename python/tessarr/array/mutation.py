@@ -204,7 +204,7 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
             new = resolve_separator(new, store)
         return new
 
-    # Callbacks of resizing
+    # Internal state
 
     def _check_no_view(self) -> None:
         if self._view_origin is not None:
