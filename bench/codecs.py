@@ -47,7 +47,7 @@ class Data:
     Parameters
     ----------
     name, description
-        The column title, and the line of the page that explains it.
+        The title of the column, and the line of the page that explains it.
     elements
         The array.
     """

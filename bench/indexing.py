@@ -1,7 +1,7 @@
 """Times of indexing views and handles, beside TensorStore: ``python -m bench.indexing``.
 
-Each call is timed many times, and the best of several rounds counts. ``--instructions`` counts
-instructions with valgrind instead; other work on the machine does not change them.
+The script times each call many times, and the best of several rounds counts. ``--instructions``
+counts instructions with valgrind instead; other work on the machine does not change them.
 """
 
 from __future__ import annotations

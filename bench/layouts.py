@@ -32,7 +32,7 @@ def make_blosc(cname: str, level: int, shuffle: str, typesize: int) -> dict[str,
 
 
 def make_codecs(name: str, item_bytes: int) -> list[dict[str, Any]]:
-    """Return the compressors that `name` stands for."""
+    """Return the compressors called `name`."""
     return {
         "raw": [],
         "zstd": [{"name": "zstd", "configuration": {"level": 1, "checksum": False}}],

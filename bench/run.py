@@ -46,7 +46,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def prepare_store(row: Row, scratch: Path) -> Path:
-    """Return the path of the row's array with its data, which is written once per run."""
+    """Return the path of the row's array with its data; each run writes the array once."""
     import tessarr
 
     empty = row.operation in STARTS_EMPTY
@@ -113,7 +113,7 @@ def measure(number: int, row: Row, folder: Path, options: argparse.Namespace) ->
 
 
 def format_cell(result: dict[str, Any], ours: dict[str, Any]) -> str:
-    """Return one cell: time relative to ours, and peak memory."""
+    """Return one cell: time relative to Tessarr's, and peak memory."""
     if "seconds" not in result:
         return "failed" if "failed" in result else "—"
     ratio = result["seconds"] / ours["seconds"]

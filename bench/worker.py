@@ -54,7 +54,7 @@ def prepare_array(row: Row, stored: Path, scratch: Path) -> Path:
 
 
 def main() -> None:
-    """Run the row that the command line names."""
+    """Run the row of the command line."""
     engine_name, number, edge, stored, scratch, repeats = sys.argv[1:]
     row = make_rows(int(edge))[int(number)]
     engine = load_engine(engine_name)

@@ -1,4 +1,4 @@
-"""Adapters of the engines, each imported only in the process that runs it."""
+"""Adapters of the engines; a process imports only the adapter that it runs."""
 
 from __future__ import annotations
 

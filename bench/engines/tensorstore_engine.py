@@ -42,7 +42,7 @@ class TensorStore:
 
 
 def make_engine(variant: str) -> TensorStore:
-    """Return the engine; ``nosync`` leaves out fsync, ``tessarr`` selects Tessarr's package."""
+    """Return the engine; ``nosync`` omits fsync, ``tessarr`` selects Tessarr's package."""
     names = variant.split("-") if variant else []
     package = "tessarr.tensorstore" if "tessarr" in names else "tensorstore"
     return TensorStore(package, sync="nosync" not in names)

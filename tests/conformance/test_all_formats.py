@@ -162,7 +162,7 @@ def test_a_result_that_no_memory_holds_is_an_error():
 @pytest.mark.covers("ALL-06")
 @pytest.mark.parametrize("codec", [gzip(), zstd(level=1), blosc()], ids=lambda codec: codec["name"])
 def test_decoding_is_bounded_by_the_size_that_is_expected(codec):
-    """Half a gigabyte of zeros, in a few bytes, is not decoded for a chunk of 24."""
+    """Tessarr stops decoding half a gigabyte of zeros, stored in a few bytes, for a chunk of 24."""
     import resource
 
     makers = {
@@ -230,7 +230,7 @@ def test_only_absent_chunks_read_as_fill(stored, codec):
     with pytest.raises(DataError):
         array[0, 0] = 1
     assert array.store.get("c/0/0") == before
-    array[:3, :2] = 1  # the whole chunk is replaced, and needs no reading
+    array[:3, :2] = 1  # a write of the whole chunk reads nothing
     assert (array[:3, :2] == 1).all()
 
 

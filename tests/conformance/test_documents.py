@@ -1,4 +1,4 @@
-"""Every metadata document of the real and generated stores: read, written, read back the same."""
+"""Every metadata document of the real and generated stores survives a round trip."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_shuffle_elementsize_text_is_the_number() -> None:
 def test_shuffle_elementsize_0_follows_the_codecs_before_it(
     dtype: Any, filters: Any, size: int
 ) -> None:
-    """The elements that shuffle encodes count, not those of the array."""
+    """The elements that shuffle encodes define the size, not those of the array."""
     chain = [*filters, {"id": "shuffle", "elementsize": 0}]
     array = open_one_chunk(None, dtype=dtype, filters=chain, fill_value=None)
     chain = [*filters, {"id": "shuffle", "elementsize": size}]
@@ -276,7 +276,7 @@ def test_text_from_a_user_is_refused(settings: dict[str, Any], zarr_format: Any)
     ],
 )
 def test_text_as_fill_value_of_format_2_is_what_it_says(dtype: str, stated: Any, fill: Any) -> None:
-    """n5-zarr writes every fill value as text."""
+    """The writer n5-zarr stores every fill value as text."""
     with pytest.warns(TessarrWarning, match="/fill_value.*: the text") as caught:
         array = open_one_chunk(None, dtype=dtype, fill_value=stated)
     assert len(caught) == 1
@@ -463,7 +463,7 @@ def test_all_defects_of_a_document_are_one_warning() -> None:
 
 
 def test_compressor_of_type_raw_is_none() -> None:
-    """n5-zarr states "raw" as N5 does."""
+    """The writer n5-zarr stores "raw", as in N5."""
     with expect_defect("/compressor: .*'raw'.*, taken for null"):
         array = open_one_chunk(RAW, compressor={"type": "raw"})
     has_same_bits(array[...], VALUES)
@@ -477,7 +477,7 @@ def test_compressor_of_type_raw_is_none() -> None:
 @pytest.mark.covers("V2-ATTR-01")
 @pytest.mark.parametrize("text", [b"", b" \n"])
 def test_empty_zattrs_are_no_attributes(text: bytes) -> None:
-    """They are read, listed, edited, copied and consolidated."""
+    """Tessarr reads, lists, edits, copies and consolidates these nodes."""
     store = stores.MemoryStore(
         {
             ".zgroup": b'{"zarr_format": 2}',

@@ -214,7 +214,7 @@ def test_a_buffer_that_is_stored_is_read():
 @pytest.mark.parametrize("clevel", [0, 1, 9])
 @pytest.mark.parametrize("dtype", ["|u1", "<i2", "<f8", "|V20"])
 def test_buffers_of_the_c_library_are_read(cname, clevel, dtype):
-    """Split and unsplit blocks, incompressible ones, runs of one value."""
+    """The buffers have split and unsplit blocks, incompressible blocks, and runs of one value."""
     numcodecs = pytest.importorskip("numcodecs", reason="numcodecs is the other side")
     of = np.dtype(dtype)
     noise = np.frombuffer(np.random.default_rng(1).bytes(3000 * of.itemsize), of)
@@ -353,7 +353,7 @@ CHECKSUMS = {
     ("codec_id", "location"),
     [
         *((name, place) for name in CHECKSUMS for place in (None, "start", "end")),
-    ][:-2],  # fletcher32, the last one, has no location
+    ][:-2],  # the last codec, fletcher32, has no location
 )
 def test_checksums_are_where_numcodecs_puts_them(codec_id, location):
     compute, default = CHECKSUMS[codec_id]

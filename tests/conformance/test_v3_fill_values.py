@@ -86,7 +86,7 @@ def test_names_similar_to_raw_types_are_unknown(name):
 @pytest.mark.covers("V3-FILL-01")
 @pytest.mark.parametrize("data_type", CORE)
 def test_fill_value_null_is_the_default_of_the_type(data_type):
-    """As GDAL writes integers and complex numbers without a fill value."""
+    """GDAL writes null for integers and complex numbers without a fill value."""
     with expect_defect("/fill_value: null, taken for the default of"):
         array = open_v3(data_type=data_type, fill_value=None)
     has_same_bits(array[0, 0], np.zeros((), CORE[data_type])[()])
@@ -195,7 +195,7 @@ def test_hexadecimal_fill_values_keep_their_bits(data_type, digits, codec):
     array = open_v3(data_type=data_type, fill_value=f"0x{digits}", codecs=[codec])
     data = bytes.fromhex(digits)
     assert array[...].tobytes() == data[::-1] * 24
-    # Also where a chunk is written in parts, and when the document is.
+    # The fill value also applies to partial writes of chunks and to the document.
     array[0, 0] = 2
     stored = array.store.get("c/0/0")
     one = data if codec is BIG else data[::-1]

@@ -183,7 +183,7 @@ def rectilinear(*chunk_shapes, **more):
     [([2, 3, 1], [2, 3, 1]), ([[2, 3]], [2, 2, 2]), ([4, [1, 2]], [4, 1, 1]), (4, [4, 4])],
 )
 def test_edges_of_a_rectilinear_grid(lengths, edges):
-    """Lengths one by one, in runs, or one for all; chunks are stored whole."""
+    """Lengths are single numbers, runs, or one number for all; stored chunks are whole."""
     values = np.arange(24, dtype="<i4").reshape(6, 4)
     array = open_v3(chunk_grid=rectilinear(lengths, [1, 3]))
     array[...] = values

@@ -123,7 +123,7 @@ def test_names_that_are_refused(name, kind):
 @pytest.mark.parametrize("name", ["__a", "__", "a/__b", "__a/b"])
 @pytest.mark.parametrize("kind", ["array", "group"])
 def test_reserved_names_are_created_with_one_warning(name, kind):
-    """As xarray writes them: they are read, listed, copied and moved."""
+    """Like xarray's arrays, they can be read, listed, copied and moved."""
     settings = {"shape": (2,)} if kind == "array" else {}
     with expect_defect("reserves names that begin with '__'"):
         getattr(tessarr, f"create_{kind}")(None, path=name, **settings)

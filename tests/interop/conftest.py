@@ -1,6 +1,6 @@
-"""Selection of the tests that compare with other Zarr libraries: the exhaustive tier runs them.
+"""Selection of comparisons with other Zarr libraries, which run in the exhaustive tier.
 
-The fast tier does not even import these modules, because they import the other libraries.
+The fast tier does not import these modules, because they import the other libraries.
 """
 
 from __future__ import annotations

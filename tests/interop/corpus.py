@@ -99,7 +99,7 @@ def _packed(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _vlen(values: np.ndarray[Any, Any]) -> bytes:
-    """For each element its size, as four bytes, and its bytes."""
+    """Return the size of each element, as four bytes, and its bytes."""
     parts = []
     for item in values.ravel():
         if isinstance(item, str):
@@ -129,7 +129,7 @@ class Document:
 
 
 def documents() -> Iterator[Document]:
-    """Yield every metadata document of the stores of the corpus, also of those in zip files."""
+    """Yield every metadata document of the stores of the corpus, including zip files."""
     for path in sorted(p for part in ("real", "generated") for p in (ROOT / part).rglob("*")):
         where = str(path.relative_to(ROOT))
         if path.name in DOCUMENTS:

@@ -42,7 +42,7 @@ def pairwise(
         if (a, repr(first), b, repr(second)) in covered:
             continue
         first_try = fill(fixed)
-        if first_try is None:  # no valid row has this pair: more tries find none either
+        if first_try is None:  # no valid row has this pair: more attempts do not help
             continue
         candidates = [first_try, *filter(None, (fill(fixed) for _ in range(11)))]
         best = max(candidates, key=lambda row: len(pairs(row) - covered))

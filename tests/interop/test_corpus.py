@@ -138,7 +138,7 @@ def test_corpus_arrays_have_expected_outcomes() -> None:
 
 
 def nodes(store: Store, root: str) -> dict[str, Any]:
-    """Find all documents below a path: shape, None for a group, and attributes."""
+    """Return all documents below a path: shape, None for a group, and attributes."""
     prefix = f"{root.strip('/')}/".lstrip("/")
     found: dict[str, Any] = {}
     for key in store.list(prefix):
@@ -157,7 +157,7 @@ def described(node: Any) -> Any:
 
 @pytest.mark.parametrize(("place", "row"), HIERARCHIES)
 def test_hierarchy_has_the_nodes_of_its_documents(place: str, row: dict[str, str]) -> None:
-    """Names, kinds, attributes and shapes are those of a plain walk over all keys."""
+    """Names, kinds, attributes and shapes equal those of a plain walk over all keys."""
     store, root = located(place)
     expected = nodes(store, root)
     if row["id"] == "G3-T6":  # the root has no node, so that only the node itself is one

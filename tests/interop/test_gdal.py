@@ -76,7 +76,7 @@ def driver() -> None:
 
 
 def values_of(name: str) -> np.ndarray[Any, Any]:
-    """Return values of which every chunk holds several, and all bytes of an element matter."""
+    """Return values with several elements in every chunk that use all bytes of an element."""
     dtype = np.dtype(name)
     rows, columns = np.mgrid[1:41, 1:51]
     if dtype.kind == "c":
@@ -110,7 +110,7 @@ def write(
 
 
 def array_in(path: Path) -> tessarr.Array:
-    """Return the only array with as many axes as a picture has, or more."""
+    """Return the only array with at least as many axes as a picture."""
     (array,) = (
         array for _, array in tessarr.open_group(path, "r").arrays(recurse=True) if array.ndim >= 2
     )

@@ -11,7 +11,7 @@ from interop.golden import FOLDER, STORES, values, write
 
 
 def test_golden_stores_are_complete() -> None:
-    """No store is forgotten."""
+    """The golden folder contains every expected store."""
     assert {path.name for path in FOLDER.iterdir()} == set(STORES)
 
 

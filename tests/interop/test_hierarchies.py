@@ -1,4 +1,4 @@
-"""Hierarchies of other writers, and ours read by zarr-python."""
+"""Hierarchies of other writers, and zarr-python's reads of Tessarr's hierarchies."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_implicit_groups_are_absent() -> None:
 
 
 def stored(path: Path) -> dict[str, str]:
-    """Every node that documents in a folder make, below the root, by plain looking."""
+    """Return every node below the root with a document, by a plain walk."""
     found = {}
     for document in sorted(path.rglob("*")):
         at = document.parent.relative_to(path).as_posix()
@@ -180,7 +180,7 @@ CONVERTED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", CONVERTED)
 @pytest.mark.parametrize("to", [2, 3])
 def test_zarr_python_reads_converted_arrays(tmp_path: Path, name: str, to: Any) -> None:
-    """The same values by the same chunks, in either format."""
+    """zarr-python reads the same values from the same chunks in both formats."""
     settings: dict[str, Any] = {"dtype": "i4", **CONVERTED[name]}
     if to == 2:
         settings["chunk_key_encoding"] = "v2"

@@ -85,7 +85,7 @@ def write(path: Path, mode: str, values: np.ndarray[Any, Any], **settings: Any) 
 def test_nczarr_files_of_every_type_and_filter_are_read_bit_by_bit(
     tmp_path: Path, mode: str, kind: str
 ) -> None:
-    """Without a warning, but for fill values of characters: the rest is as specified."""
+    """Only fill values of characters cause a warning; all others follow the specification."""
     for name in TYPES:
         values = values_of(name)
         settings = dict(FILTERS[kind])
@@ -114,7 +114,7 @@ def test_nczarr_files_of_every_type_and_filter_are_read_bit_by_bit(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_nczarr_default_shuffle_states_the_size_0(tmp_path: Path, mode: str) -> None:
-    """The input of this test's sense: netCDF leaves the size of elements to readers."""
+    """The test needs this input: netCDF leaves the item size to readers."""
     write(tmp_path / "a", mode, values_of("i4"), zlib=True)
     text = (tmp_path / "a/a/.zarray").read_text()
     if '"elementsize": 0' not in text:

@@ -1,4 +1,4 @@
-"""netCDF files that xarray writes, copied by the command and opened by xarray again."""
+"""xarray's netCDF files, copied by the command and opened by xarray again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def xr():
 
 
 def opened(path: Path, **settings):
-    """Open a copy by its consolidated metadata."""
+    """Open a copy through its consolidated metadata."""
     return xr().open_zarr(path, consolidated=True, chunks=None, **settings).load()
 
 
@@ -203,7 +203,7 @@ def test_copy_of_netcdf_fill_values_is_stored_as_xarray_stores_them(tmp_path):
     packed().to_netcdf(tmp_path / "source.nc", engine="netcdf4")
     for zarr_format in (2, 3):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # xarray's about its own writing of format 3
+            warnings.simplefilter("ignore")  # xarray's warning about its own output in format 3
             packed().to_zarr(tmp_path / f"theirs{zarr_format}.zarr", zarr_format=zarr_format)
         target = tmp_path / f"ours{zarr_format}.zarr"
         tessarr.copy_to(tmp_path / "source.nc", target, zarr_format=zarr_format)
@@ -281,7 +281,7 @@ def test_copy_of_unnamed_dataarray_is_identical_in_xarray(tmp_path, engine):
 
 
 def test_copy_of_variables_named_like_dimensions_is_identical(tmp_path):
-    """Of 2 axes `x` is a coordinate variable; `y` has the name of a dimension that it lacks."""
+    """With 2 axes, `x` is a coordinate variable; `y` has the name of a missing dimension."""
     netcdf = pytest.importorskip("netCDF4", reason="xarray does not write such a file")
     with netcdf.Dataset(tmp_path / "source.nc", "w") as file:
         file.createDimension("x", 2)

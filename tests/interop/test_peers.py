@@ -62,7 +62,7 @@ def dtype_of(row: dict[str, Any]) -> np.dtype[Any]:
 
 
 def is_small(row: dict[str, Any]) -> bool:
-    """Whether the type comes from ml_dtypes."""
+    """Return whether the type comes from ml_dtypes."""
     return dtype_of(row).isbuiltin == 2
 
 
@@ -85,7 +85,7 @@ IDS = ["-".join(str(value).replace(" ", "_") for value in row.values()) for row 
 
 
 def values_of(row: dict[str, Any]) -> np.ndarray[Any, Any]:
-    """Values with a block of fill, extremes and NaN among them."""
+    """Return values with a block of fill, extremes and NaN."""
     dtype, shape = dtype_of(row), row["shape"]
     dice = np.random.default_rng(len(shape))
     raw = dice.integers(0, 250, shape)
@@ -105,7 +105,7 @@ def values_of(row: dict[str, Any]) -> np.ndarray[Any, Any]:
 
 
 def fill_of(row: dict[str, Any]) -> bytes:
-    """The fill value as the bytes of one element."""
+    """Return the fill value as the bytes of one element."""
     dtype, fill = dtype_of(row), row["fill"]
     if fill == "nan":
         return np.array("NaT" if dtype.kind in "mM" else np.nan, dtype).tobytes()
@@ -179,17 +179,17 @@ def tensorstore_reads(row: dict[str, Any]) -> bool:
 
 
 def zarr_reads(row: dict[str, Any]) -> bool:
-    """zarr-python lacks the types of ml_dtypes, and ``r24``."""
+    """Return whether zarr-python has the type: it lacks those of ml_dtypes, and ``r24``."""
     return not is_small(row) and not (row["zarr_format"] == 3 and dtype_of(row).kind == "V")
 
 
 def zarr_writes(row: dict[str, Any]) -> bool:
-    """zarr-python fails to write shards of rank 0."""
+    """Return whether zarr-python writes the array: it fails with shards of rank 0."""
     return zarr_reads(row) and not (row["shape"] == () and row["sharding"] != "none")
 
 
 def assert_same(found: Any, expected: np.ndarray[Any, Any]) -> None:
-    """Compare values; any NaN is one, but of ml_dtypes bits."""
+    """Assert equal values; NaNs are equal, but ml_dtypes compare by bits."""
     if expected.dtype.isbuiltin == 2:
         found, expected = (np.asarray(a).reshape(-1).view(np.uint8) for a in (found, expected))
     np.testing.assert_array_equal(found, expected)
@@ -210,7 +210,7 @@ def test_peers_read_what_tessarr_writes(tmp_path: Path, row: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("row", ROWS, ids=IDS)
 def test_tessarr_reads_what_peers_write(tmp_path: Path, row: dict[str, Any]) -> None:
-    """Into an array of the same metadata each peer writes, and Tessarr reads it."""
+    """Each peer writes to an array of the same metadata, and Tessarr reads it."""
     values = values_of(row)
     if zarr_writes(row):
         path = tmp_path / "zarr"
@@ -238,7 +238,7 @@ def records(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def test_records_of_format_2_are_exchanged_with_zarr(tmp_path: Path) -> None:
-    """Byte orders of fields and fill values mean the same."""
+    """Byte orders of fields and fill values have the same meaning."""
     values = records(RECORD_V2)
     fill = np.array((1, 2.5, b"ab", 4), RECORD_V2)[()]
     a = tessarr.create_array(
@@ -277,6 +277,6 @@ def test_records_of_format_3_are_exchanged_with_tensorstore(tmp_path: Path, endi
 
 
 def test_pairwise_table_covers_every_pair() -> None:
-    """The pairwise table is not a handful of rows."""
+    """The pairwise table has many rows."""
     assert len(ROWS) >= 150
     assert {json.dumps(row["shape"]) for row in ROWS} == {json.dumps(s) for s in FACTORS["shape"]}

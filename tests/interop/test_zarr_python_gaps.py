@@ -21,7 +21,7 @@ FORMATS = pytest.mark.parametrize("zarr_format", [2, 3])
 
 
 def grid(n: int = 4, **settings: Any) -> tessarr.Array:
-    """An array of n × n int32 in chunks of 2 × 2, with other numbers in each element."""
+    """Return an array of n × n int32 in chunks of 2 × 2, with different elements."""
     made = tessarr.create_array(None, shape=(n, n), dtype="i4", chunks=(2, 2), **settings)
     made[...] = np.arange(n * n).reshape(n, n) + 100
     return made
@@ -238,7 +238,7 @@ def test_nan_in_attributes_is_invalid_json_by_choice_only() -> None:
 
 @FORMATS
 def test_numbers_of_numpy_are_attributes(zarr_format: Any) -> None:
-    """zarr-python takes float64, but not int64."""
+    """zarr-python accepts float64, but not int64."""
     a = tessarr.zeros(2, zarr_format=zarr_format)
     a.attrs.update(i=np.int64(3), f=np.float32(0.5), b=np.True_, a=np.arange(2))
     assert a.attrs.asdict() == {"i": 3, "f": 0.5, "b": True, "a": [0, 1]}
@@ -319,7 +319,7 @@ def test_arithmetic() -> None:
 
 
 def test_options_are_of_the_block_and_the_thread_that_sets_them() -> None:
-    """zarr-python's are of the process, and read long after."""
+    """zarr-python's options are global, and apply long after the call."""
     seen = []
     with tessarr.options(write_empty_chunks=True):
         a = tessarr.zeros(2, chunks=1)
@@ -362,7 +362,7 @@ def test_parts_of_shards(index_location: Any, outer: Any, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("filters", [[codecs.Delta(dtype="i4")], []], ids=["delta", "none"])
 def test_the_order_of_chunks_goes_through_filters(filters: Any) -> None:
-    """F through Delta, and through elements of any length (#4116)."""
+    """Order F passes through Delta, and through variable-length elements (#4116)."""
     n = np.arange(30).reshape(5, 6)
     a = tessarr.create_array(
         None, data=n.astype("i4"), chunks=(2, 4), order="F", filters=filters, zarr_format=2
@@ -382,7 +382,7 @@ def test_the_order_of_chunks_goes_through_filters(filters: Any) -> None:
 @FORMATS
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_byte_order_in_records(zarr_format: Any, order: str) -> None:
-    """In each field (#4141)."""
+    """Each field has its own byte order (#4141)."""
     dtype = np.dtype([("a", f"{order}i4"), ("b", f"{order}f8"), ("c", [("d", f"{order}u2")])])
     n = np.array([(1, 2.5, (3,)), (-4, 5.5, (600,))], dtype)
     items: dict[str, bytes] = {}
@@ -395,7 +395,7 @@ def test_byte_order_in_records(zarr_format: Any, order: str) -> None:
 
 @FORMATS
 def test_arrays_below_a_path(zarr_format: Any, tmp_path: Path) -> None:
-    """The prefix of a path is part of every key (#4204)."""
+    """Every key contains the prefix of the path (#4204)."""
     for store in (MemoryStore(), tmp_path / "x", {}):
         root = tessarr.open_group(store, path="deep/er", zarr_format=zarr_format)
         root.create_array("a", data=np.arange(4), chunks=2)

@@ -1,4 +1,4 @@
-"""Zip files of zarr-python, and ours read by it."""
+"""Zip files of zarr-python, and zarr-python's reads of Tessarr's files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_zip_file_of_zarr_python_is_read_and_rewritten(tmp_path: Path, zarr_form
     """zarr-python's duplicate entries become one entry after the first change."""
     path = tmp_path / "a.zip"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that names are there twice
+        warnings.simplefilter("ignore")  # about duplicate names
         store = zarr.storage.ZipStore(path, mode="w")
         a = zarr.create_array(store, shape=(10,), chunks=(5,), dtype="i4", zarr_format=zarr_format)
         a[:] = 3

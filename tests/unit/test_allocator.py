@@ -1,4 +1,4 @@
-"""Memory that the engine takes."""
+"""Memory use of the engine."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ may_end.wait()
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what is resident is told by /proc")
 def test_threads_take_little_memory_for_small_blocks() -> None:
-    """Where the kernel knows huge pages, each took one of 2 MiB for some sizes of blocks."""
+    """With huge pages, each thread could occupy 2 MiB for some sizes of blocks."""
     done = subprocess.run([sys.executable, "-c", _THREADS], check=True, capture_output=True)
     assert int(done.stdout) < 64 * 200  # kB

@@ -339,7 +339,7 @@ def test_attributes_are_a_mapping(attributes: Any) -> None:
 
 
 def test_names_that_do_not_exist_cannot_be_set() -> None:
-    """A typing error is not a new attribute of the object."""
+    """A misspelt attribute is an error."""
     a, g = tessarr.create_array(None, shape=1), tessarr.create_group(None)
     for node in (a, g):
         with pytest.raises(AttributeError):

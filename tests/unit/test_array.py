@@ -1,4 +1,4 @@
-"""Arrays as users see them: attributes, indexing, assignment, futures."""
+"""Arrays for users: attributes, indexing, assignment, futures."""
 
 from __future__ import annotations
 
@@ -319,7 +319,7 @@ def test_out_of_another_type_is_cast(dtype: Any, key: Any) -> None:
 
 
 def test_out_may_be_any_memory(tmp_path: Any) -> None:
-    """Buffers of Python, arrays of other libraries, and arrays that are stored."""
+    """Python buffers, other libraries' arrays and stored arrays are valid."""
     a = make()
     buffer = array.array("i", [0] * 10)
     assert a.get_basic_selection(1, out=buffer) is buffer
@@ -467,7 +467,7 @@ def test_pickle(store: Any, zarr_format: Any, mode: Any) -> None:
     make(store, path="x/a", zarr_format=zarr_format, attributes={"k": [1]})
     a = tessarr.open_array(store, mode, path="x/a", write_empty_chunks=True)
     b = pickle.loads(pickle.dumps(a))
-    # A store in memory that has no name travels with its contents.
+    # The pickle of an unnamed memory store contains its values.
     assert b == a or isinstance(store, MemoryStore)
     assert (b.read_only, b.attrs, b.write_empty_chunks) == (mode == "r", a.attrs, True)
     np.testing.assert_array_equal(b[:], REFERENCE)
@@ -522,7 +522,7 @@ def test_masks_that_are_views_of_bytes_are_stored_as_booleans(key: Any, shards: 
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
 @pytest.mark.parametrize("value", [0, 3])
 def test_one_element_is_as_good_as_a_number(shape: Any, value: int) -> None:
-    """Conversions of an array of one element are those of NumPy."""
+    """Conversions of one-element arrays equal NumPy's."""
     a = make(shape=shape, chunks=shape)
     a[...] = value
     assert (int(a), float(a), complex(a)) == (value, float(value), complex(value))
@@ -561,7 +561,7 @@ def test_contains_compares_elements() -> None:
 
 
 def test_arrays_are_equal_where_they_are_the_same_node() -> None:
-    """Comparison is of nodes, as in zarr-python, not of elements."""
+    """The comparison is of nodes, as in zarr-python, and not of elements."""
     a = make(path="a")
     assert a == tessarr.open_array(a.store, path="a")
     assert (a != make(path="a"), a == 5, hash(a) == hash(a)) == (True, False, True)
@@ -571,7 +571,7 @@ def test_arrays_are_equal_where_they_are_the_same_node() -> None:
 
 
 def test_an_array_selects_from_arrays() -> None:
-    """A stored array of indices or of booleans is a selection, here and in NumPy."""
+    """A stored array of indices or booleans is a selection, in Tessarr and in NumPy."""
     a = make()
     rows = make(shape=(3,), chunks=(2,))
     np.testing.assert_array_equal(a[rows], REFERENCE[[0, 1, 2]])

@@ -1,4 +1,4 @@
-"""Members of arrays that zarr-python 2.1.2, 2.18 or 3 have, beyond reading and writing."""
+"""Further members of arrays in zarr-python 2.1.2, 2.18 and 3."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_info_block_lists_codec_roles() -> None:
 
 
 class Parser(html.parser.HTMLParser):
-    """Collects the text, and sees that every element is closed."""
+    """A parser that collects the text, and checks that every element is closed."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -266,7 +266,7 @@ def test_read_direct_and_write_direct_match_h5py() -> None:
 )
 @pytest.mark.parametrize("chunks", [(2, 4), [[1, 5, 1], 9]])
 def test_iter_chunks_covers_the_selection(sel: Any, chunks: Any) -> None:
-    """Each selected element is in one part, and each part in one chunk."""
+    """Each selected element is in exactly one part, and each part in one chunk."""
     a = tessarr.zeros((7, 9), chunks=chunks, dtype="i4")
     for number, part in enumerate(a.iter_chunks(sel), 1):
         assert not a[part].any()

@@ -1,4 +1,4 @@
-"""Arrays with methods to await."""
+"""Arrays with asynchronous methods."""
 
 from __future__ import annotations
 

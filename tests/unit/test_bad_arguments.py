@@ -96,7 +96,7 @@ GOOD: dict[str, Any] = {
     "names": "a",
     "dtype": "i4",
 }
-"""Values of required arguments that are not under test; functions create new ones."""
+"""Values of required arguments that are not under test; functions create new values."""
 
 SKIPPED = {
     "blosc",  # modules
@@ -241,7 +241,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_bad_operand_raises_an_error_of_tessarr(name: str) -> None:
-    """Brackets and assignments: as for arguments."""
+    """Brackets and assignments follow the rules of arguments."""
     wrong = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""The module `tessarr.blosc`: names and threads as zarr-python 2 has them."""
+"""The module `tessarr.blosc`: zarr-python 2's names and threads."""
 
 from __future__ import annotations
 

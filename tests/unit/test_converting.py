@@ -1,4 +1,4 @@
-"""Arrays and hierarchies in the words of another format, with the same chunks."""
+"""Conversion of arrays and hierarchies to another format, with the same chunks."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def filled(store: Any, zarr_format: Any, **settings: Any) -> tessarr.Array:
         store, shape=(5, 7), chunks=(2, 3), zarr_format=zarr_format,
         **{"dtype": "i4", **settings}, attributes={"z": 1, "a": [None, {"x": 1.0}]},
     )  # fmt: skip
-    a[:4] = values(a.dtype)[:4]  # the last row of chunks stays fill
+    a[:4] = values(a.dtype)[:4]  # the last row of chunks keeps the fill value
     return a
 
 
@@ -332,7 +332,7 @@ def test_convert_notes_do_not_prevent_conversion() -> None:
 
 
 def test_names_of_axes() -> None:
-    """They are an attribute in format 2, as xarray has it."""
+    """They are an attribute in format 2, as in xarray."""
     store = MemoryStore()
     a = tessarr.create_array(store, shape=(2, 3), zarr_format=2, attributes={"u": "m"})
     a.attrs["_ARRAY_DIMENSIONS"] = ["y", "x"]

@@ -145,7 +145,7 @@ def test_keywords_of_h5py() -> None:
     assert a.compressors == (Shuffle(4), GZip(), Fletcher32())
     b = tessarr.create_array(zarr_format=2, compression="gzip", shuffle=True, **kept)
     assert (b.filters, b.compressors) == ((Shuffle(4),), (Zlib(),))
-    c = tessarr.create_array(shuffle=True, **kept)  # Blosc shuffles by itself
+    c = tessarr.create_array(shuffle=True, **kept)  # Blosc shuffles without a filter
     assert c.compressors == (Blosc(),)
     for array in (a, b, c):
         array[:] = np.arange(12).reshape(4, 3)
@@ -272,7 +272,7 @@ def test_failure_to_write_data_removes_the_array() -> None:
     assert store == {}
 
 
-# Arrays like others
+# Similar arrays
 
 
 @FORMATS

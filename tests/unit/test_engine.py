@@ -27,7 +27,7 @@ CHAIN: dict[str, Any] = {"order": None, "array_bytes": BYTES, "bytes_bytes": []}
 
 
 def describe(**changes: object) -> Description:
-    """An int32 array of 4 times 4 in chunks of 2 times 2, with changes."""
+    """Return the description of an int32 array of 4 × 4 in chunks of 2 × 2, with changes."""
     description: dict[str, object] = {
         "shape": (4, 4),
         "grid": (2, 2),
@@ -83,7 +83,7 @@ ROWS, ROW = (0, 1, 4), (0, 1, 1)
 def test_engine_read_with_invalid_out_axes_raises(
     axes: Any, out_axes: Any, shape: tuple[int, ...]
 ) -> None:
-    """Each axis of the buffer is one of the selection's, or that of all joint ones."""
+    """Each axis of the buffer is an axis of the selection, or the joint axis."""
     with pytest.raises(TypeError):
         handle()._read(axes, out_axes, np.zeros(shape, "int32"))
     with pytest.raises(TypeError):
@@ -91,7 +91,7 @@ def test_engine_read_with_invalid_out_axes_raises(
 
 
 def test_engine_read_into_overlapping_buffer_raises() -> None:
-    """Workers fill the places of the buffer at the same time; only values may share them."""
+    """Workers write to the buffer concurrently; only values may overlap."""
     array = handle()
     for strides in [(0, 4), (4, 4), (8, 4), (-4, 4)]:
         shared = as_strided(np.zeros(40, "int32")[20:], (4, 4), strides)
@@ -138,7 +138,7 @@ def test_future_keeps_the_description_across_a_resize() -> None:
 
 
 class Owning(np.ndarray[Any, Any]):
-    """An array that may keep others alive, as only subclasses do."""
+    """An array that can keep other objects alive, like any subclass."""
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [0, 2, 1]])
@@ -158,14 +158,14 @@ def test_read_in_reference_cycle_is_collected(order: list[int]) -> None:
 
 @pytest.mark.parametrize("key", [slice(0, None, 1 << 62), slice(None, None, -(1 << 62))])
 def test_engine_step_of_single_index_is_ignored(key: slice) -> None:
-    """Where one index is left, its step does not count."""
+    """The step of a single remaining index has no effect."""
     array = tessarr.create_array(None, shape=(5,), chunks=(2,), dtype="i4", fill_value=3)
     array[key] = 7
     assert array[key].tolist() == [7]
 
 
 def test_engine_chunk_larger_than_memory_raises_memory_error() -> None:
-    """The size of a chunk comes from the metadata; the process goes on."""
+    """The size of a chunk comes from the metadata; the process continues."""
     chain = {**CHAIN, "bytes_bytes": [{"name": "crc32c", "at_start": False}]}
     array = handle(grid=(1 << 29, 1 << 29), chain=chain)
     with pytest.raises(MemoryError, match=r"chunk \(0, 0\)"):
@@ -185,7 +185,7 @@ class Refusing:
 
 
 def test_data_errors_have_kinds(tmp_path: Path) -> None:
-    """Checksums and sizes differ from other damage, codecs of Python's included."""
+    """Checksum and size errors differ from other damage, also in codecs in Python."""
     checked: Any = codecs.Crc32c()
     array = tessarr.create_array(
         tmp_path / "a", shape=(4,), chunks=(4,), dtype="i4", compressors=checked

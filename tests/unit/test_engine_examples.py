@@ -1,4 +1,4 @@
-"""The examples in docstrings of the engine's classes and members: pytest does not look into it."""
+"""Docstring examples of the engine's classes and members, which pytest cannot collect."""
 
 from __future__ import annotations
 

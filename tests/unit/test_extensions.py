@@ -1,4 +1,4 @@
-"""Extensions by third parties: entry points, keys of a plug-in, stores by URL, unknown names."""
+"""Third-party extensions: entry points, plug-in keys, stores by URL, unknown names."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_extension_entry_point_is_loaded(tmp_path: Path) -> None:
 @register_key_encoding
 @dataclass(frozen=True)
 class Morton(ChunkKeyEncoding):
-    """Numbers two-dimensional grids in Morton order, up to 16 times 16."""
+    """A key encoding of two-dimensional grids in Morton order, up to 16 × 16."""
 
     name = "tests.morton"
     fault: str = ""
@@ -235,7 +235,7 @@ def test_user_key_encoding_names_chunks(chunks: Any) -> None:
     [("zarr.json", ArgumentError), ("../x", ArgumentError), ("", None), (3, TypeError)],
 )
 def test_invalid_user_key_encoding_raises(fault: Any, error: Any) -> None:
-    """No plug-in reaches the metadata, or out of the array."""
+    """Keys of plug-ins can neither overwrite the metadata nor leave the array."""
     a = tessarr.create_array(None, shape=3, dtype="u1", chunk_key_encoding=Morton(fault), path="a")
     before = a.store.get("a/zarr.json")
     if error is None:
@@ -247,7 +247,7 @@ def test_invalid_user_key_encoding_raises(fault: Any, error: Any) -> None:
 
 
 class Half:
-    """A store that is only half there."""
+    """A store with half of its methods."""
 
     def get(self, key: str) -> None:
         raise ConnectionError("no connection")

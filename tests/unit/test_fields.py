@@ -1,4 +1,4 @@
-"""Fields of records are read and written by name; the others keep every byte."""
+"""Reads and writes of named fields; the other fields keep every byte."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def _documents_of_fields(count):
 
 @pytest.mark.slow
 def test_record_with_too_many_fields_raises_on_open():
-    """A document of 9 MB with 200,000 fields costs little more than to parse its JSON."""
+    """A document of 9 MB with 200,000 fields costs little more than the parsing of its JSON."""
     for key, document in _documents_of_fields(200_000):
         store = tessarr.stores.MemoryStore({key: json.dumps(document).encode()})
         started = time.process_time()

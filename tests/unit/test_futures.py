@@ -1,4 +1,4 @@
-"""Futures of arrays that are cancelled, or dropped."""
+"""Cancelled and dropped futures of arrays."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_cancelled_future_frees_its_buffer(store: Gated) -> None:
 
 
 def test_cancelled_future_wakes_waiting_threads(store: Gated) -> None:
-    """Callbacks, `concurrent.futures.wait` and other threads see the end."""
+    """Callbacks, `concurrent.futures.wait` and other threads see the cancellation."""
     array = tessarr.open_array(store)
     running = busy(array)
     future = array.read(1)
@@ -121,7 +121,7 @@ def test_cancelled_future_wakes_waiting_threads(store: Gated) -> None:
 
 
 def test_cancelled_task_cancels_its_read(store: Gated) -> None:
-    """A coroutine that is cancelled while it waits leaves no work."""
+    """A coroutine that is cancelled during a wait leaves no work."""
     array = tessarr.open_array(store)
     running = busy(array)
 
@@ -173,7 +173,7 @@ def test_dropped_reads_free_the_memory_of_their_results() -> None:
 
 
 def test_dropped_reads_in_a_cycle_do_no_work(store: Gated) -> None:
-    """The collector of Python drops futures, too."""
+    """Python's garbage collector drops futures, too."""
     array = tessarr.open_array(store)
     running = busy(array)
     cycle: list[Any] = [array.read(slice(1, 7))]
@@ -197,7 +197,7 @@ def test_dropped_running_read_completes(store: Gated) -> None:
 
 
 def test_dropped_read_with_callback_completes(store: Gated) -> None:
-    """Callbacks keep the future alive until they are called, and no longer."""
+    """Callbacks keep the future alive until their call, and no longer."""
     array = tessarr.open_array(store)
     running = busy(array)
     results: SimpleQueue[Any] = SimpleQueue()
@@ -212,12 +212,12 @@ def test_dropped_read_with_callback_completes(store: Gated) -> None:
     store.gate.set()
     running[0].result()
     assert sorted(int(results.get(timeout=60)) for _ in range(4)) == [3, 3, 4, 4]
-    array.read(5).result()  # the thread has let the others go
+    array.read(5).result()  # the thread has dropped the others
     assert [ref() for ref in alive] == [None, None]
 
 
 def test_dropped_read_into_out_completes(store: Gated) -> None:
-    """It has an effect beyond its result."""
+    """The read has an effect beyond its result."""
     array = tessarr.open_array(store)
     running = busy(array)
     out = np.zeros(2, "i8")
@@ -263,7 +263,7 @@ def test_dropped_future_after_timeout_does_no_work(store: Gated) -> None:
 
 
 def test_dropped_write_completes(store: Gated) -> None:
-    """A future without references does its work all the same."""
+    """A future without references completes its work."""
     array = tessarr.open_array(store, mode="r+")
     running = busy(array)
     array.write(6, 66)

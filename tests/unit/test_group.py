@@ -1,4 +1,4 @@
-"""Groups as users see them."""
+"""Groups for users."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def test_missing_group_error_names_some_of_many_nodes_below(tmp_path: Path) -> N
 
 
 def test_missing_node_error_without_listing_has_no_hint() -> None:
-    """The hint is no reason for another error."""
+    """A failing hint must not replace the error."""
 
     class Far(dict[str, bytes]):
         def __iter__(self) -> Any:

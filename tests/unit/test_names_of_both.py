@@ -1,4 +1,4 @@
-"""Names, keywords and positions that zarr-python 2 and 3 have, by which their users call."""
+"""Names, keywords and positions of zarr-python 2 and 3 in their users' calls."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_keywords_of_methods() -> None:
 
 
 def test_masks_have_a_name() -> None:
-    """`mask=` in both methods, as in both generations; `meta_array` as in 2.18."""
+    """Both methods have `mask=`, as in both generations, and `meta_array` as in 2.18."""
     a = tessarr.array(np.arange(4))
     mask = np.array([True, False, True, False])
     a.set_mask_selection(mask=mask, value=7)

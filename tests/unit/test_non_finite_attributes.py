@@ -1,4 +1,4 @@
-"""NaN and infinities in attributes: written as tokens with one warning, read without one."""
+"""NaN and infinities in attributes: writing warns once, and reading does not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WARNING = "attribute 'x': JSON has none"
 
 
 def plain(value: Any) -> str:
-    """Return a value in the text that is compared: NaN equals NaN."""
+    """Return a value in a comparable text form: NaN equals NaN."""
     return json.dumps(value.tolist() if isinstance(value, np.generic | np.ndarray) else value)
 
 
@@ -55,7 +55,7 @@ def with_nan(store: Any, kind: str, zarr_format: Any, path: str = "n") -> Any:
 def test_non_finite_attribute_is_stored_with_one_warning(
     store: Any, kind: str, zarr_format: Any, value: Any
 ) -> None:
-    """At creation and in an edit; opening the node is silent."""
+    """The warning comes at creation and in an edit; opening the node is silent."""
     with pytest.warns(TessarrWarning, match=WARNING) as caught:
         node = create(store, kind, zarr_format, attributes={"x": value, "a": 1})
     assert len(caught) == 1
@@ -97,7 +97,7 @@ def test_non_finite_attributes_allowed_cause_no_warning(
 def test_non_finite_attributes_refused_change_nothing(
     store: Any, kind: str, zarr_format: Any
 ) -> None:
-    """The error names each location; attributes that are stored already block no edit."""
+    """The error names each location; stored attributes of this kind block no edit."""
     node = with_nan(store, kind, zarr_format)
     with tessarr.options(nan_attributes="refuse"):
         with pytest.raises(NotJSONError, match="attributes/y/0: JSON has no nan"):
@@ -219,7 +219,7 @@ def test_option_nan_attributes_of_other_values_is_refused(value: Any) -> None:
 def test_non_finite_attributes_are_read_by_zarr_python_and_xarray(
     tmp_path: Path, zarr_format: Any
 ) -> None:
-    """Both write the same tokens, which are read without a warning."""
+    """Both write the same tokens, and Tessarr reads these without a warning."""
     zarr = pytest.importorskip("zarr", reason="the other reader")
     xr = pytest.importorskip("xarray", reason="the other writer")
     with tessarr.options(nan_attributes="allow"):

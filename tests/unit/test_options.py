@@ -155,7 +155,7 @@ print(first, threads())
 
 
 def _counts(*, pinned: bool, before: Callable[[], None] | None = None) -> tuple[int, int]:
-    """The threads of a new process: by default, and as ``configure(threads=None)`` sets them."""
+    """Return a new process's thread counts: by default, and after ``configure(threads=None)``."""
     done = subprocess.run(
         [sys.executable, "-c", COUNT.format(pinned=pinned)],
         capture_output=True,
@@ -170,7 +170,7 @@ def _counts(*, pinned: bool, before: Callable[[], None] | None = None) -> tuple[
 
 @pytest.mark.slow
 def test_threads_none_means_default() -> None:
-    """One per processor that the process may use."""
+    """The default is one thread per processor that the process may use."""
     first, configured = _counts(pinned=False)
     assert first == configured >= 1
     assert _counts(pinned=True) == (1, 1)
@@ -202,7 +202,7 @@ def quota() -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_threads_none_obeys_control_group_quota(quota: Path) -> None:
-    """As the default does: a container with one processor gets one thread."""
+    """A container with one processor has one thread, as by default."""
 
     def enter() -> None:
         quota.write_text("0")

@@ -76,7 +76,7 @@ def test_rectilinear_invalid_chunks_raise() -> None:
 
 
 def test_open_checks_every_shard_shape() -> None:
-    """Subchunks have to divide each length that occurs, and not only the longest."""
+    """Subchunks must divide each length in the grid, and not only the longest."""
     document_value = document(created(chunks=(5, 2), shards=CHUNKS))
     document_value["chunk_grid"]["configuration"]["chunk_shapes"] = [[10, 18, 32], 4]
     with pytest.raises(MetadataError, match="5 does not divide 32"):
@@ -157,7 +157,7 @@ def test_append_adds_one_chunk() -> None:
     assert a.store.list("c/3/") == ["c/3/0", "c/3/1", "c/3/2"]
     assert other.chunks == ((10, 20, 30, 3, 2, 1), 4)
     np.testing.assert_array_equal(other[60:, 0], [1, 1, 1, 2, 2, 3])
-    a.resize(64, 10)  # knows of the other's chunk, too
+    a.resize(64, 10)  # also has the other writer's chunk
     assert a.metadata.chunk_grid == other.metadata.chunk_grid
     assert a.append(np.full((2, 10), 8)) == (66, 10)
     np.testing.assert_array_equal(a[60:, 0], [1, 1, 1, 2, 8, 8])
@@ -234,7 +234,7 @@ def test_chunks_of_many_shapes() -> None:
 
 
 def test_run_memory_does_not_depend_on_chunk_count() -> None:
-    """2**40 chunks in one run: neither opening nor reading lists them."""
+    """One run has 2**40 chunks: neither opening nor reading lists them."""
     document_value = document(created(shape=(60,), chunks=[[10, 20, 30]]))
     document_value["shape"] = [2**40]
     document_value["chunk_grid"]["configuration"]["chunk_shapes"] = [[[1, 2**40]]]

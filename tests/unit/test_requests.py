@@ -1,4 +1,4 @@
-"""How many requests everyday operations take: no more than they have to."""
+"""Numbers of requests of everyday operations: the necessary minimum."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tessarr.store.wrappers.instrumented import CountingStore
 
 @pytest.fixture(params=[None, (4, 6)])
 def array(store: Any, request: pytest.FixtureRequest) -> tessarr.Array:
-    """Chunks of (2, 3), of themselves or in shards of (4, 6)."""
+    """Return an array in chunks of (2, 3), optionally in shards of (4, 6)."""
     return tessarr.create_array(
         store, shape=(7, 8), dtype="i4", chunks=(2, 3), shards=request.param, fill_value=-1
     )
@@ -69,7 +69,7 @@ def test_resize_of_untrimmed_edges_shows_them_only_without_trim(
 
 
 def test_resize_without_deletion_shows_outside_chunks_only_without_it() -> None:
-    """Chunks that shrinking leaves come back if growing leaves them, too."""
+    """Chunks that shrinking leaves return if growing leaves them, too."""
     a = tessarr.create_array(None, data=np.arange(9), chunks=4)
     for delete, shown in ((False, 8), (True, 0)):
         a.resize(2, delete_outside_chunks=False)
@@ -122,7 +122,7 @@ def test_resize_larger_of_clean_edges_writes_only_the_document() -> None:
 def test_resize_larger_that_needs_blocks_clears_every_edge_chunk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Edge chunks are read in blocks of bounded size, and each is cleared."""
+    """Growing reads edge chunks in blocks of bounded size, and clears each one."""
     monkeypatch.setattr(clear_outside, "_BLOCK_BYTES", 100)
     a = tessarr.create_array(None, data=np.ones((40, 40)), chunks=(3, 4), fill_value=0)
     a.resize(20, 22, trim=False, delete_outside_chunks=False)
@@ -131,7 +131,7 @@ def test_resize_larger_that_needs_blocks_clears_every_edge_chunk(
 
 
 def test_resize_larger_by_many_chunks_lists_stored_keys() -> None:
-    """Where a million chunks become part of the array, only stored ones are looked for."""
+    """Growing by a million chunks requests only the stored chunks."""
     store = CountingStore(MemoryStore())
     a = tessarr.create_array(store, shape=(2000, 2000), chunks=(2, 2), dtype="u1")
     a[1500:, 1500:] = 1
@@ -327,7 +327,7 @@ class _Shared:
 
 
 def _shared_array(chunks: int) -> tuple[tessarr.Array, tessarr.Array]:
-    """Return two handles to an array of two ones, as two processes have them."""
+    """Return two handles of an array of two ones, like those of two processes."""
     store = ForeignStore(_Shared())
     assert not store.is_exclusive
     first = tessarr.create_array(store, shape=2, chunks=chunks, dtype="i4", overwrite=True)
@@ -347,7 +347,7 @@ def test_resize_larger_that_another_process_overtakes_starts_again(
     calls: list[tuple[int, ...]] = []
 
     def change() -> None:
-        # The lock of this process does not hold for another one.
+        # This process's lock does not protect from another process.
         monkeypatch.setattr(resize, "_with_shape_lock", lambda _, work, below=None: work())
         if other == "append":
             second.append([2, 2])
@@ -390,7 +390,7 @@ def test_append_that_another_process_overtakes_keeps_its_rows(
 
     def overtaken(array: Any, old: Any, new: Any, **how: Any) -> None:
         monkeypatch.setattr(resize, "_clear_exposed", clear)
-        # The lock of this process does not hold for another one.
+        # This process's lock does not protect from another process.
         monkeypatch.setattr(resize, "_with_shape_lock", lambda _, work, below=None: work())
         second.append([2, 2])
         clear(array, old, new, **how)

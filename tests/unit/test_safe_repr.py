@@ -39,7 +39,7 @@ def test_safe_repr_short_values_equal_repr(value: object) -> None:
 
 
 def test_safe_repr_of_nested_lists_is_truncated() -> None:
-    """No depth is too deep."""
+    """The function supports any depth."""
     value: Any = {}
     for _ in range(200_000):
         value = [value]
@@ -48,7 +48,7 @@ def test_safe_repr_of_nested_lists_is_truncated() -> None:
 
 
 def test_safe_repr_of_cyclic_lists_is_truncated() -> None:
-    """A list that is in itself has no end."""
+    """A list that contains itself is infinite."""
     value: list[Any] = [1]
     value.append(value)
     assert safe_repr(value).startswith("[1, [1, [1, ")

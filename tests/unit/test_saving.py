@@ -1,4 +1,4 @@
-"""Saving arrays and groups whole, and loading them."""
+"""Saving and loading of whole arrays and groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of `tessarr.storage`, which zarr-python 2 has."""
+"""zarr-python 2's functions in `tessarr.storage`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DOCUMENT = """{
 
 
 def test_an_array_is_initialised_as_documented() -> None:
-    """The document has the bytes that the manual of 2.1.2 shows."""
+    """The document equals the one in the manual of 2.1.2."""
     store: dict[str, bytes] = {}
     storage.init_array(
         store, shape=100000000, chunks=1000000, dtype="i1", path="foo", zarr_format=2
@@ -63,7 +63,7 @@ def test_format_3_has_a_fill_value() -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_contains_functions_match_nodes(zarr_format: Any, tmp_path: Path) -> None:
-    """Arrays and groups, by the path of any kind of store."""
+    """The functions recognise arrays and groups by path in every kind of store."""
     for store in ({}, LocalStore(tmp_path / "b"), str(tmp_path / "c")):
         storage.init_group(store, zarr_format=zarr_format)
         storage.init_array(store, 3, path="x/a", zarr_format=zarr_format)

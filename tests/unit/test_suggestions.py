@@ -57,7 +57,7 @@ def test_misspelt_keyword_is_suggested(keyword: str, name: str) -> None:
 
 @pytest.mark.parametrize(("url", "scheme"), [("htps://x/y", "https"), ("memry://x", "memory")])
 def test_misspelt_scheme_is_suggested(url: str, scheme: str) -> None:
-    """Those of fsspec and of Tessarr."""
+    """The suggestions are the schemes of fsspec and of Tessarr."""
     pytest.importorskip("fsspec", reason="fsspec is not installed")
     with pytest.raises(UnsupportedError, match=rf"did you mean '{scheme}'\?"):
         tessarr.open(url, mode="r")
@@ -100,7 +100,7 @@ def test_codec_of_elements_as_compressor_of_format_2_is_refused() -> None:
 
 
 def test_array_codec_as_compressor_of_format_2_is_stored() -> None:
-    """Numcodecs' codecs for arrays are compressors there."""
+    """Numcodecs' codecs for arrays are compressors in format 2."""
     pytest.importorskip("pcodec", reason="pcodec is not installed")
     a = create(compressors="pcodec", zarr_format=2)
     a[...] = [1, 2, 3, 4]
@@ -108,7 +108,7 @@ def test_array_codec_as_compressor_of_format_2_is_stored() -> None:
 
 
 def test_name_of_another_format_is_not_suggested_for_itself() -> None:
-    """The codec `bytes` of format 3 has no id of format 2."""
+    """The codec `bytes` of format 3 has no id in format 2."""
     with pytest.raises(UnsupportedError) as caught:
         create(compressors={"id": "bytes"}, zarr_format=2)
     assert "did you mean 'bytes'" not in str(caught.value)

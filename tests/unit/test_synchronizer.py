@@ -67,7 +67,7 @@ def test_the_chunks_that_are_written_are_held_in_order(
     expected = np.zeros((6, 6), "i4")
     expected[key] = 7
     np.testing.assert_array_equal(a[...], expected)
-    assert recording.taken() == []  # reading needs no lock
+    assert recording.taken() == []  # reads need no lock
     a.write(key, expected[key]).result()
     assert recording.taken() == [form.format(*cell) for cell in cells]
 
@@ -127,7 +127,7 @@ def run(target: Any, *arguments: Any, threads: int = 4) -> None:
 
 @pytest.mark.parametrize("ranged", [True, False])
 def test_locks_exclude_threads(tmp_path: Any, ranged: bool, monkeypatch: Any) -> None:
-    if not ranged:  # as on systems without locks of open file descriptions
+    if not ranged:  # like systems without locks of open file descriptions
         monkeypatch.delattr("fcntl.F_OFD_SETLKW")
     for synchronizer in (ThreadSynchronizer(), ProcessSynchronizer(tmp_path / "locks")):
         store = tessarr.zeros(1, dtype="i4").store
@@ -136,7 +136,7 @@ def test_locks_exclude_threads(tmp_path: Any, ranged: bool, monkeypatch: Any) ->
 
 
 def write_in_process(folder: str, locks: str, number: int) -> None:
-    """Write to every other element, and count, in a mapping that has no conditional puts."""
+    """Write to every other element, and count, in a mapping without conditional puts."""
     array = tessarr.Array(Files(folder), synchronizer=ProcessSynchronizer(locks))
     for i in range(10):
         array[1 + 3 * i + number] = number + 1
@@ -176,7 +176,7 @@ class Files:
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_processes_lose_nothing_where_the_store_cannot_help(tmp_path: Any, method: str) -> None:
-    """Parts of chunks, counters and appended data of three processes, in a plain mapping."""
+    """Three processes write chunk parts, counters and appended data in a plain mapping."""
     folder, locks = tmp_path / "data", tmp_path / "locks"
     folder.mkdir()
     tessarr.create_array(Files(str(folder)), shape=(31,), chunks=(15,), dtype="i4")
@@ -195,7 +195,7 @@ def test_processes_lose_nothing_where_the_store_cannot_help(tmp_path: Any, metho
 
 
 def test_many_chunks_are_one_lock(tmp_path: Any, monkeypatch: Any) -> None:
-    """More chunks than the kernel should keep locks of exclude writers of any of them."""
+    """Writers of more chunks than the kernel's locks exclude writers of any of them."""
     monkeypatch.setattr(module, "_MAX_LOCKS", 3)
     synchronizer = ProcessSynchronizer(tmp_path)
     entered = threading.Event()
@@ -208,7 +208,7 @@ def test_many_chunks_are_one_lock(tmp_path: Any, monkeypatch: Any) -> None:
         thread = threading.Thread(target=other)
         thread.start()
         assert not entered.wait(0.05)
-        with synchronizer["a/.zarray"], synchronizer["a/0"]:  # its own thread has them all
+        with synchronizer["a/.zarray"], synchronizer["a/0"]:  # its own thread holds all of them
             pass
         assert not entered.wait(0.02)
     thread.join(10)
@@ -243,7 +243,7 @@ def test_pickle(tmp_path: Any) -> None:
     assert pickle.loads(pickle.dumps(threads)) is threads
     data = pickle.dumps(threads)
     del threads
-    assert isinstance(pickle.loads(data), ThreadSynchronizer)  # as in another process
+    assert isinstance(pickle.loads(data), ThreadSynchronizer)  # like in another process
     processes = pickle.loads(pickle.dumps(ProcessSynchronizer(tmp_path)))
     assert processes.path == str(tmp_path)
     a = tessarr.Array(tessarr.zeros(3).store, synchronizer=processes, cache_metadata=False)
@@ -272,7 +272,7 @@ def test_copy_region_by_region_holds_locks() -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_write_keeps_data_appended_to_the_last_chunk(zarr_format: Any) -> None:
-    """Also by a writer that does not know of it, and writes all that it knows of the chunk."""
+    """A writer with an outdated shape, which writes whole chunks, also keeps it."""
     a, _ = make(zarr_format, shape=(5,), chunks=(4,))
     a.append([7, 7])
     late = tessarr.Array(a.store, "a", synchronizer=ThreadSynchronizer())
@@ -289,7 +289,7 @@ def test_write_keeps_data_appended_to_the_last_chunk(zarr_format: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_child_process_waits_for_no_thread_of_its_parent(tmp_path: Any) -> None:
-    """Locks of threads stay with them; those of processes hold in the child as elsewhere."""
+    """Locks of threads stay in the parent; locks of processes also hold in the child."""
     threads, processes = ThreadSynchronizer(), ProcessSynchronizer(tmp_path)
     context = multiprocessing.get_context("fork")
     done = context.Event()

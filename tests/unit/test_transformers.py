@@ -1,4 +1,4 @@
-"""Storage transformers, as ZEP 1 has them: one for keys, one for values, one for everything."""
+"""Storage transformers as in ZEP 1: for keys, for values, and for both."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Spread(StorageTransformer):
 @register_transformer
 @dataclass(frozen=True)
 class Summed(StorageTransformer):
-    """Adds a checksum to each value."""
+    """A transformer that adds a checksum to each value."""
 
     name = "tests.summed"
 
@@ -68,7 +68,7 @@ class Summed(StorageTransformer):
 
 
 class Packed:
-    """All values in one: pairs of key and value as JSON."""
+    """All values in one document: pairs of key and value as JSON."""
 
     def __init__(self, store: ChunkStore) -> None:
         self._store = store
@@ -131,7 +131,7 @@ ALL = {
 def test_array_with_transformer_equals_array_without(
     store: Any, transformers: Any, shards: Any
 ) -> None:
-    """Writing, partial writing, reading, resizing, appending, measuring, opening again."""
+    """The test writes, writes in parts, reads, resizes, appends, measures and opens again."""
     a = tessarr.create_array(
         store,
         path="g/a",

@@ -32,7 +32,7 @@ def caught() -> Iterator[list[warnings.WarningMessage]]:
 
 
 def line_of(text: str) -> int:
-    """Return the number of the one line of this file that has a comment."""
+    """Return the number of the only line of this file with a comment."""
     (number,) = (
         n
         for n, line in enumerate(Path(HERE).read_text().splitlines(), 1)
@@ -94,7 +94,7 @@ def by_function_of_python() -> None:
     ids=lambda call: call.__name__,
 )
 def test_warning_is_reported_at_the_line_of_the_caller(call: Callable[[], None]) -> None:
-    """File and line are those of the statement of the user, also from other threads."""
+    """File and line are those of the user's statement, also in other threads."""
     with caught() as result:
         call()
     assert result
@@ -111,7 +111,7 @@ def test_warning_is_shown_once_for_each_line() -> None:
 
 
 def test_command_prints_its_warning(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The command has no line of a user: the message is all."""
+    """The command has no user's line, so that it prints only the message."""
     from tessarr.cli import main
 
     store = broken()
@@ -164,7 +164,7 @@ def test_warning_of_a_program_without_a_file_is_shown(option: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["u1", "u8", "f2"])
 def test_scalar_of_numpy_that_does_not_fit_warns_at_the_user_line(dtype: str) -> None:
-    """No warning of NumPy about its own cast points into Tessarr."""
+    """NumPy's own warning about the cast does not point to Tessarr."""
     array = tessarr.create_array(None, shape=3, dtype=dtype)
     with caught() as result:
         array[:] = np.float64(1e20)

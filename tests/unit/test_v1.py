@@ -1,4 +1,4 @@
-"""Arrays of format 1: read, and brought to format 2."""
+"""Arrays of format 1: reads, and migration to format 2."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ VALUES = np.arange(15, dtype="<i2").reshape(5, 3)
 def written(
     compress: Callable[[bytes], bytes] = bytes, attrs: bytes | None = b"{}", **changes: Any
 ) -> MemoryStore:
-    """Write an array by the letter of the specification."""
+    """Write an array exactly as in the specification."""
     meta = META | changes
     store = MemoryStore({"meta": json.dumps(meta).encode()})
     if attrs is not None:
@@ -170,7 +170,7 @@ def test_v1_invalid_metadata_raises(changes: dict[str, Any], location: str) -> N
     ],
 )
 def test_numbers_in_text_are_read_with_a_warning(changes: dict[str, Any], defect: str) -> None:
-    """The rule of reading holds for all formats."""
+    """The tolerance of the reader applies to all formats."""
     store = written(zlib.compress, compression="zlib", **changes)
     with pytest.warns(TessarrWarning, match=defect):
         array = tessarr.open_array(store, "r")
@@ -338,7 +338,7 @@ def test_new_node_over_v1_array_deletes_chunks() -> None:
 
 
 def test_newer_formats_take_precedence_over_v1() -> None:
-    """And a broken document is an error, not a reason to look further."""
+    """A broken document is an error, and the search stops."""
     store = written()
     store.put(".zgroup", b'{"zarr_format": 2}')
     assert tessarr.open(store, "r").zarr_format == 2

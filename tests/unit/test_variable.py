@@ -262,7 +262,7 @@ def test_damaged_documents_name_their_chunk(codec):
 
 
 def test_fill_value_0_of_text_is_empty_without_a_warning():
-    """zarr-python 2 writes no other for arrays of objects."""
+    """zarr-python 2 writes no other value for arrays of objects."""
     document = b"""{"zarr_format": 2, "shape": [2], "chunks": [1], "dtype": "|O",
         "compressor": null, "fill_value": 0, "order": "C", "filters": [{"id": "vlen-utf8"}]}"""
     array = tessarr.open_array({".zarray": document}, mode="r")
@@ -315,7 +315,7 @@ def test_import_stays_quiet():
 @codecs.register_codec
 @dataclass(frozen=True)
 class Lines(codecs.ArrayBytesCodec):
-    """Text without line breaks, a line for each element."""
+    """A codec that writes text without line breaks, one line for each element."""
 
     name = "example.lines"
     takes_any_length = True
@@ -363,7 +363,7 @@ def test_object_that_a_document_cannot_hold_is_refused(codec) -> None:
 
 
 def test_fill_value_that_messagepack_cannot_hold_is_a_fault_of_the_document() -> None:
-    """A document of format 2 may state an integer of any size."""
+    """A document of format 2 may contain an integer of any size."""
     store = tessarr.stores.MemoryStore()
     settings = {"dtype": object, "object_codec": codecs.MsgPack(), "zarr_format": 2}
     tessarr.create_array(store, shape=2, **settings)

@@ -36,7 +36,7 @@ JSON = dict[str, Any]
 
 
 class Cases:
-    """Draws constraints."""
+    """Generator of constraints."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -287,7 +287,7 @@ def both(make: Callable[..., Any], *given: Any) -> tuple[Any, Any, Any]:
 
 
 def compare(cases: list[tuple[Any, Any, Any]], allowed: int = 0) -> None:
-    """Fail if more than `allowed` of (case, ours, theirs) differ."""
+    """Raise an error if more than `allowed` of (case, ours, theirs) differ."""
     differ = [case for case in cases if not agree(case[1], case[2])]
     text = "\n".join(f"{c}\n  ours   {m!r:.1500}\n  theirs {t!r:.1500}" for c, m, t in differ[:5])
     assert len(differ) <= allowed, f"{len(differ)} of {len(cases)} differ:\n{text}"

@@ -46,7 +46,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 class Keys:
-    """Draws indexing expressions as text."""
+    """Generator of indexing expressions as text."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)

@@ -148,7 +148,7 @@ def requests(counts: dict[str, int]) -> tuple[int, int]:
 
 
 class Scenarios:
-    """Scenarios for both sides, and the expected opens, reads and writes of ours."""
+    """Scenarios for both sides, and Tessarr's expected opens, reads and writes."""
 
     def __init__(self) -> None:
         self.all: dict[str, tuple[Callable[[Side], None], tuple[int, int, int]]] = {}

@@ -1,6 +1,6 @@
-"""Examples of docstrings of an installed package, run under another one of the same interface.
+"""Examples of docstrings of an installed package, run with another package's interface.
 
-They are read from the stub of that package as text, which is neither imported nor run.
+The script parses the stub of that package as text, and neither imports nor runs it.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def _same_value(wanted: str, got: str) -> bool:
 
 
 def _value(text: str) -> tuple[str, Any]:
-    """Read a literal, or one in parentheses after a name, as ``Spec({...})``."""
+    """Parse a literal, or a literal in parentheses after a name, such as ``Spec({...})``."""
     found = re.fullmatch(r"([\w.]*)\((.*)\)", text.strip(), re.DOTALL)
     name, literal = found.groups() if found else ("", text.strip())
     return name, ast.literal_eval(literal)

@@ -23,7 +23,7 @@ from tessarr.format.validation import Problems
 
 
 def cast_by_python_numbers(value, target, rounding, outside):
-    """Cast one number by the definition, with fractions of Python."""
+    """Cast one number by the definition, with Python's fractions."""
     from fractions import Fraction
 
     if target.kind in "iu":

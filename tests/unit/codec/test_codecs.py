@@ -1,4 +1,4 @@
-"""Codec classes: configurations, protocols, and the bytes they make."""
+"""Codec classes: configurations, protocols, and encoded bytes."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ class Text(codec.ArrayBytesCodec):
 
 
 def run(chain, array):
-    """Encode and decode an array as the engine does with foreign codecs."""
+    """Encode and decode an array like the engine does with foreign codecs."""
     spec = ArraySpec(array.shape, dtype.to_data_type(array.dtype))
     compiled = chain.resolve(spec).compile(spec)
     order = compiled["order"] or range(array.ndim)
@@ -258,14 +258,14 @@ def test_codec_decoding_to_wrong_size_raises():
 
 
 class Halving(AddOne):
-    """Breaks its promise of a shape."""
+    """A codec that violates its declared shape."""
 
     def encode(self, array):
         return array[:1]
 
 
 class Widening(AddOne):
-    """Breaks its promise of a data type."""
+    """A codec that violates its declared data type."""
 
     def encode(self, array):
         return array.astype("i8")

@@ -1,4 +1,4 @@
-"""numcodecs' codecs: the same bytes come out, the same values come back, in the engine too."""
+"""Codecs of numcodecs: Tessarr has the same bytes and values, also in the engine."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ INTEGERS = ("|i1", "|u1", "<i2", ">u2", "<u4", ">i4", "<i8", "<u8", ">u8")
 
 
 def peer_of(ours):
-    """Return numcodecs' codec of the same configuration."""
+    """Return numcodecs' codec with the same configuration."""
     return numcodecs.get_codec(ours.get_config())
 
 
@@ -147,7 +147,7 @@ def test_concatenated_streams_decode_and_trailing_bytes_raise():
 
 @given(arrays(INTEGERS), st.sampled_from(INTEGERS))
 def test_delta_of_integers(array, astype):
-    """The first item has to fit for numcodecs; ours wraps round."""
+    """In numcodecs the first item has to fit; Tessarr's wraps around."""
     array.flat[0] %= 100
     check_items(Delta(array.dtype, astype), array)
 
@@ -158,7 +158,7 @@ def test_delta_of_floats(array):
 
 
 def check_items(ours, array):
-    """Compare with numcodecs, and the engine with both."""
+    """Compare the codec with numcodecs, and the engine with both."""
     theirs = peer_of(ours)
     with np.errstate(all="ignore"):
         expected = theirs.encode(array)

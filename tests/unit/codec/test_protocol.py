@@ -1,4 +1,4 @@
-"""Codecs by themselves, as numcodecs has them: the protocol, the registry, and how they print."""
+"""Separate codecs, as in numcodecs: protocol, registry and representation."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_blosc_shuffles_elements_of_input_array() -> None:
 
 
 class Deflated(codecs.Codec):
-    """A codec as a user of zarr-python 2 writes it."""
+    """A codec in the style of zarr-python 2."""
 
     codec_id = "test.deflated"
 
@@ -219,7 +219,7 @@ BYTES = [
     ids=["F", "gaps", "dates", "records", "no axes", "empty"],
 )
 def test_arrays_encode_in_memory_order(codec: Any, values: Any) -> None:
-    """As numcodecs does."""
+    """The order equals that of numcodecs."""
     assert bytes(codec.decode(codec.encode(values))) == values.tobytes("A")
 
 
@@ -251,7 +251,7 @@ class Weighted(BytesBytesCodec):
 
 
 def test_parameters_of_registered_codecs_are_read_by_their_annotations() -> None:
-    """Numbers and booleans in text, and unknown members, as of the codecs of the library."""
+    """Numbers and booleans in text, and unknown members, follow the rules of builtin codecs."""
     register_codec(Weighted)
     stated = {"count": "4", "factor": "2.5", "strict": "YES", "label": "7", "limit": "9", "x": 1}
     problems = Problems()

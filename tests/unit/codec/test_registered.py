@@ -273,11 +273,11 @@ def test_scale_offset_of_floats():
     np.testing.assert_array_equal(stored(array, made, Bytes()), array)
 
 
-# The fill value goes through the same transformation.
+# The transformation also applies to the fill value.
 
 
 def test_fill_value_is_encoded_for_following_codecs():
-    """Subchunks that a shard lacks hold the transformed fill value."""
+    """Missing subchunks of a shard hold the transformed fill value."""
     codecs = [
         ScaleOffset(offset=-10, scale=0.1),
         CastValue("uint8", scalar_map={"encode": [["NaN", 0]], "decode": [[0, "NaN"]]}),
@@ -635,7 +635,7 @@ def test_codec_module_name_is_codec_name():
 
 
 def test_builtin_codecs_do_not_replace_registered_ones(monkeypatch):
-    """However late our file is imported."""
+    """The order of imports has no effect."""
     from tessarr.codec import base
 
     class Theirs(codec.BytesBytesCodec):

@@ -1,4 +1,4 @@
-"""Codecs of elements that have any length: configurations, layouts, damage."""
+"""Variable-length codecs: configurations, layouts, damage."""
 
 from __future__ import annotations
 

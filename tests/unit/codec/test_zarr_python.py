@@ -55,7 +55,7 @@ def _is(codec: Any, name: str) -> bool:
 
 
 def test_an_array_by_zarr_pythons_names() -> None:
-    """The codecs of its documentation's example of sharding."""
+    """The codecs are those of its documentation's example of sharding."""
     array = tessarr.create_array(
         None,
         shape=(8, 8),
@@ -81,14 +81,14 @@ def test_an_array_by_zarr_pythons_names() -> None:
 
 
 def test_without_a_shuffle_the_data_type_chooses() -> None:
-    """Bits are shuffled where elements have one byte, and bytes elsewhere."""
+    """Elements of one byte use bit shuffle, all others byte shuffle."""
     for dtype, shuffle in (("u1", 2), ("f8", 1)):
         array = tessarr.zeros(4, dtype=dtype, compressors=codecs.BloscCodec())
         assert array.compressors[0].to_json(2)["shuffle"] == shuffle
 
 
 def test_text_and_bytes() -> None:
-    """The serializers of text and bytes of any length have their names, too."""
+    """The serializers of variable-length text and bytes have their names, too."""
     text = tessarr.array(["a", "bc"], dtype=str, serializer=codecs.VLenUTF8Codec())
     assert list(text[:]) == ["a", "bc"]
     data = tessarr.array([b"a", b"bc"], dtype=bytes, serializer=codecs.VLenBytesCodec())

@@ -1,4 +1,4 @@
-"""`copy_to`: everything to everything, resumable, and never half an array."""
+"""`copy_to`: all sources and targets, resumption, and no partial arrays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VALUES = np.random.default_rng(3).integers(0, 99, (60, 70)).astype("i4")
 
 @pytest.fixture
 def rows(tmp_path) -> Path:
-    """An array in a folder, cut into rows."""
+    """Return an array in a folder, in chunks of rows."""
     tessarr.create_array(
         tmp_path / "rows",
         data=VALUES,
@@ -307,7 +307,7 @@ def test_copy_to_with_scratch_reads_rows_once(tmp_path):
     (tmp_path / "disk").mkdir()
     report = tessarr.copy_to(source, tmp_path / "a", scratch=tmp_path / "disk", **settings)
     assert report.nodes[0].decodes == 1
-    assert counted.counts()["opens"] - before < 2.2 * 400  # once for its size, once to read it
+    assert counted.counts()["opens"] - before < 2.2 * 400  # one for its size, one to read it
     np.testing.assert_array_equal(opened(tmp_path / "a")[...], values)
     assert not list((tmp_path / "disk").iterdir())
 
@@ -326,7 +326,7 @@ def test_copy_to_closes_files_that_it_opened(rows, tmp_path):
     tessarr.copy_to(rows, tmp_path / "a.zip", chunks=(60, 1))
     with zipfile.ZipFile(tmp_path / "a.zip") as file:
         names = file.namelist()
-    assert len(names) == len(set(names)) == 71  # the journal is gone
+    assert len(names) == len(set(names)) == 71  # without a journal
     tessarr.copy_to(tmp_path / "a.zip", tmp_path / "back")
     np.testing.assert_array_equal(opened(tmp_path / "back")[...], VALUES)
     with tessarr.storage.ZipStore(str(tmp_path / "b.zip"), mode="w") as store:
@@ -406,7 +406,7 @@ def test_an_interrupted_copy_goes_on_where_it_was(rows, tmp_path, kind):
     counted = CountingStore(LocalStore(target))
     tessarr.copy_to(rows, counted, resume=True, **settings)
     np.testing.assert_array_equal(opened(target)[...], VALUES)
-    assert counted.counts()["updates"] < 45  # of 60 or 70 chunks
+    assert counted.counts()["updates"] < 45  # out of 60 or 70 chunks
     assert not (target / JOURNAL).exists()
 
 

@@ -1,4 +1,4 @@
-"""Copies of HDF5 files: types, links, attributes, and netCDF conventions built by hand."""
+"""Copies of HDF5 files: types, links, attributes, and handmade netCDF conventions."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ FILLS = {
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("kind", FILLS)
 def test_copy_of_netcdf_fill_value_of_each_type_is_encoded_as_xarray_does(path, kind, zarr_format):
-    """Xarray encodes numbers in format 3, and takes the fill value of format 2."""
+    """Xarray encodes numbers in format 3, and uses the fill value of format 2."""
     value, encoded, fill_value = FILLS[kind]
     netcdf_by_hand(path)
     with h5py.File(path, "a") as file:
@@ -241,7 +241,7 @@ def test_copy_of_enumeration_keeps_member_names_as_flags(path, zarr_format):
 
 
 def with_odd_members(path):
-    """Write a file with members that Zarr has no form for, and one good array."""
+    """Write a file with members that have no form in Zarr, and one valid array."""
     with h5py.File(path, "w") as file:
         file["good"] = VALUES
         file.create_dataset("g/ref", data=file["good"].ref, dtype=h5py.ref_dtype)
@@ -333,7 +333,7 @@ def test_copy_of_cut_off_file_is_data_error_that_names_it(path, length, capsys):
 
 
 def test_copy_of_file_that_system_refuses_is_store_error(path, monkeypatch):
-    """A writer that holds the lock of HDF5 is an error of the system."""
+    """A writer that holds HDF5's lock causes a system error."""
 
     def refuse(*_):
         raise BlockingIOError(errno.EAGAIN, "unable to lock file")
@@ -379,7 +379,7 @@ def test_copy_of_one_dataset_of_references_is_an_error(path):
 
 @pytest.mark.parametrize("block", [512, 4096])
 def test_copy_of_hdf5_after_a_user_block_is_a_hierarchy(path, block):
-    """MATLAB writes its own header of 512 bytes in front."""
+    """MATLAB writes its own header of 512 bytes before the hierarchy."""
     with h5py.File(path, "w", userblock_size=block) as file:
         file["v"] = VALUES
     content = path.read_bytes()
@@ -453,7 +453,7 @@ def test_copy_of_links_that_lead_upwards_or_nowhere_ends(path):
 
 
 def test_copy_of_links_that_multiply_is_bounded(path, monkeypatch):
-    """Each of 30 groups holds two links to the next one: they lead to 2**30 nodes."""
+    """Each of 30 groups has two links to the next group: the links lead to 2**30 nodes."""
     monkeypatch.setattr("tessarr.copying.hdf5._MAX_LINKED", 20)
     with h5py.File(path, "w") as file:
         for level in range(30):
@@ -522,7 +522,7 @@ def test_copy_of_filter_that_is_not_installed_leaves_that_array_out(path, monkey
     assert list(new) == ["a"]
 
 
-# Members that are included or excluded
+# Included and excluded members
 
 
 CHOICES = [

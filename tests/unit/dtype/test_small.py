@@ -1,4 +1,4 @@
-"""Integers and floats of few bits, and complex numbers of them, through ml_dtypes."""
+"""Small integers and floats, and complex numbers of them, through ml_dtypes."""
 
 from __future__ import annotations
 

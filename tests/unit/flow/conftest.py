@@ -8,7 +8,7 @@ import pytest
 
 
 class PlainStore:
-    """A dictionary with the methods of a store, which notes every request."""
+    """A dictionary with the methods of a store, which records every request."""
 
     read_only = False
     is_exclusive = True

@@ -78,7 +78,7 @@ def test_masked_elements_without_a_fill_value_are_refused(way: Callable[..., Non
 
 
 def test_masked_constant_assigned_to_one_element_is_the_fill_value() -> None:
-    """``a[1] = np.ma.masked`` is the fill value, which is not 0."""
+    """``a[1] = np.ma.masked`` stores the fill value, which is not 0."""
     a = created()
     a[...] = 7
     a[1] = np.ma.masked
@@ -93,7 +93,7 @@ def test_values_below_a_mask_are_not_converted() -> None:
 
 
 def test_masked_array_that_is_cast_region_by_region_keeps_its_mask() -> None:
-    """A large array of another type is copied in parts."""
+    """The copy of a large array of another type has several regions."""
     values = np.ma.array(np.arange(400_000), mask=np.arange(400_000) % 3 == 1)
     a = created(shape=400_000, chunks=9999)
     a[...] = values
@@ -101,7 +101,7 @@ def test_masked_array_that_is_cast_region_by_region_keeps_its_mask() -> None:
 
 
 def test_masked_arrays_of_dask_keep_their_masks() -> None:
-    """Dask's arrays of masked arrays are read part by part."""
+    """Tessarr reads Dask's arrays of masked arrays part by part."""
     dask = pytest.importorskip("dask.array", reason="Dask is not installed")
     lazy = dask.from_array(MASKED, chunks=2)
     a = created()
@@ -112,7 +112,7 @@ def test_masked_arrays_of_dask_keep_their_masks() -> None:
 
 
 def test_masked_text_becomes_the_fill_value() -> None:
-    """Elements of any length are masked, too."""
+    """Variable-length elements can be masked, too."""
     a = created(dtype=str, fill_value="?")
     a[...] = np.ma.array(["a", "b", "c"], mask=[0, 0, 1])
     assert a[...].tolist() == ["a", "b", "?"]
@@ -172,7 +172,7 @@ def test_masked_array_stays_unchanged() -> None:
 
 
 class Quantity:
-    """Numbers with a unit, as pint has them."""
+    """Numbers with a unit, like pint's."""
 
     def __init__(self, magnitude: Any, units: str) -> None:
         self._of = magnitude, units
@@ -190,7 +190,7 @@ class Quantity:
 
 
 class Measured(np.ndarray[Any, Any]):
-    """An array with a unit, as astropy has them."""
+    """An array with a unit, like astropy's."""
 
     unit = "m"
     value = property(lambda self: self.view(np.ndarray))
@@ -211,7 +211,7 @@ def test_unit_is_warned_of(way: Callable[..., None], value: Any) -> None:
 
 
 def test_numbers_without_dimension_are_stored_without_warning() -> None:
-    """They are numbers."""
+    """Dimensionless quantities are plain numbers."""
     a = created()
     a[...] = Quantity(np.arange(3), "dimensionless")
     assert a[...].tolist() == [0, 1, 2]
@@ -237,7 +237,7 @@ def test_not_a_time_in_numbers_is_refused(dtype: str) -> None:
 
 
 def test_times_in_integers_are_warned_of() -> None:
-    """Times are numbers without their unit."""
+    """The integers are times without their unit."""
     times = np.array(["2020", "NaT", "2021"], "M8[s]")
     a = created(dtype="i8")
     with pytest.warns(TessarrWarning, match=r"datetime64\[s\] is stored as numbers of int64"):
@@ -264,7 +264,7 @@ def test_missing_values_of_pandas_are_refused() -> None:
 
 
 def test_time_zone_of_pandas_is_warned_of() -> None:
-    """Times are stored as UTC."""
+    """Tessarr stores times as UTC."""
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     a = created(dtype="M8[s]", fill_value=None)
     with pytest.warns(TessarrWarning, match="time zone 'CET'"):

@@ -98,7 +98,7 @@ REFUSALS = {ValueError: ArgumentError, TypeError: CastError, OverflowError: TooL
 
 
 def refusal(assign: Callable[[], None]) -> type[Exception] | None:
-    """Return the class of error that NumPy raises, if it does."""
+    """Return NumPy's class of error, or None."""
     try:
         assign()
     except (ValueError, TypeError, OverflowError) as error:
@@ -111,7 +111,7 @@ def refusal(assign: Callable[[], None]) -> type[Exception] | None:
     "value", VALUES, ids=[f"{n}-{type(v).__name__}" for n, v in enumerate(VALUES)]
 )
 def test_casts(value: Any, dtype: str) -> None:
-    """Values are converted, or refused with the same builtin error, as NumPy does."""
+    """Values convert, or raise the same builtin error, as in NumPy."""
     theirs = np.zeros((3, 2), dtype)
     ours = theirs.copy()
     selection = select(slice(1, None), (3, 2))

@@ -57,7 +57,7 @@ def outcome(array: np.ndarray, key: object) -> tuple[Any, type[Exception] | None
 
 
 def numbered_array(shape: tuple[int, ...]) -> np.ndarray:
-    """Make an array in which each element is its own number."""
+    """Return an array in which each element is its own number."""
     return np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
 
 
@@ -68,7 +68,7 @@ def assert_like_numpy(key: object, shape: tuple[int, ...]) -> bool:
     if error is not None:
         with pytest.raises((SelectionError, ArgumentError, TypeError)) as caught:
             select(key, shape)
-        # A ragged list is a bad index for us; NumPy fails earlier, to make an array.
+        # A ragged list is an invalid index in Tessarr; NumPy fails earlier, at the conversion.
         assert isinstance(caught.value, error) or error is ValueError
         return False
     selection = select(key, shape)
@@ -102,7 +102,7 @@ def test_bare_items(item: object) -> None:
 @examples(600)
 @given(st.data())
 def test_advanced_keys(data: st.DataObject) -> None:
-    """Index arrays and masks among slices, new axes and integers follow NumPy's placement."""
+    """Index arrays and masks among slices, new axes and integers follow NumPy's order of axes."""
     shape = data.draw(st.sampled_from(SHAPES))
     assert_like_numpy(data.draw(keys.advanced_keys(shape)), shape)
 
@@ -110,7 +110,7 @@ def test_advanced_keys(data: st.DataObject) -> None:
 @examples(300)
 @given(st.data())
 def test_basic_keys(data: st.DataObject) -> None:
-    """Basic keys are valid, are ranges only, and come out the same through `select_basic`."""
+    """Basic keys are valid, have only ranges, and are equal through `select_basic`."""
     shape = data.draw(st.sampled_from(SHAPES))
     key = data.draw(keys.basic_keys(shape))
     assert assert_like_numpy(key, shape)
@@ -156,7 +156,7 @@ def test_messages(key: object, kind: str, text: str) -> None:
 
 
 def test_zero_step_is_a_value_error() -> None:
-    """As in NumPy, a step of 0 is a ValueError; and no slice has a word in it."""
+    """As in NumPy, a step of 0 is a ValueError, and text in a slice is an error."""
     with pytest.raises(ArgumentError, match="step cannot be zero"):
         select(slice(None, None, 0), (4,))
     with pytest.raises(TypeError, match="slice indices"):
@@ -164,7 +164,7 @@ def test_zero_step_is_a_value_error() -> None:
 
 
 def test_basic_refuses_arrays() -> None:
-    """`select_basic` has no index arrays and no masks."""
+    """`select_basic` refuses index arrays and masks."""
     for key in ([0], np.ones(4, bool), True):
         with pytest.raises(SelectionError, match="basic"):
             select_basic(key, (4,))

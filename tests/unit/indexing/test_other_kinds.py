@@ -20,7 +20,7 @@ SHAPES = [(), (1,), (7,), (0,), (3, 4), (2, 0, 3), (2, 3, 4), (5, 1, 2), (3, 2, 
 
 
 def numbered_array(shape: tuple[int, ...]) -> np.ndarray:
-    """Make an array in which each element is its own number."""
+    """Return an array in which each element is its own number."""
     return np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
 
 
@@ -49,7 +49,7 @@ def outer_by_numpy(array: np.ndarray, key: Any) -> Any:
 @examples(600)
 @given(st.data())
 def test_outer(data: st.DataObject) -> None:
-    """Each axis is indexed on its own."""
+    """Each axis has its own index."""
     shape = data.draw(st.sampled_from(SHAPES))
     key = data.draw(keys.outer_keys(shape))
     expected = np.asarray(outer_by_numpy(numbered_array(shape), key))
@@ -62,7 +62,7 @@ def test_outer(data: st.DataObject) -> None:
 @examples(300)
 @given(st.data())
 def test_points(data: st.DataObject) -> None:
-    """With an index for every axis `select_points` is NumPy's own indexing."""
+    """With an index for every axis, `select_points` equals NumPy's indexing."""
     shape = data.draw(st.sampled_from(SHAPES))
     key = data.draw(keys.point_keys(shape))
     assert_selection(select_points(key, shape), shape, numbered_array(shape)[key])
@@ -84,7 +84,7 @@ def test_points_beside_slices(data: st.DataObject) -> None:
 @examples(200)
 @given(st.data())
 def test_masks(data: st.DataObject) -> None:
-    """A mask is the same by `select_mask`, `select_points`, and NumPy."""
+    """A mask selects the same in `select_mask`, `select_points`, and NumPy."""
     shape = data.draw(st.sampled_from(SHAPES))
     chosen = data.draw(keys.masks(shape))
     for kind in (select_mask, select_points):
@@ -94,7 +94,7 @@ def test_masks(data: st.DataObject) -> None:
 @examples(300)
 @given(st.data())
 def test_blocks(data: st.DataObject) -> None:
-    """A block is a slice of as many elements as the chunk has, clipped at the end."""
+    """A block is a slice as long as the chunk, clipped at the end."""
     shape = data.draw(st.sampled_from(SHAPES))
     chunk_shape = tuple(data.draw(st.integers(1, size + 2)) for size in shape)
     key = data.draw(keys.block_keys(RegularGrid(chunk_shape).grid_shape(shape)))
@@ -109,7 +109,7 @@ def test_blocks(data: st.DataObject) -> None:
 
 
 def outer_by_numpy_blocks(key: Any, grid: list[int]) -> list[list[int]]:
-    """List the chunks that a key takes along each axis."""
+    """Return the chunks that a key selects along each axis."""
     items = list(key) if isinstance(key, tuple) else [key]
     place = next((n for n, item in enumerate(items) if item is ...), len(items))
     spare = len(grid) - sum(item is not ... for item in items)
@@ -135,7 +135,7 @@ def test_outer_of_several_dimensions() -> None:
 
 
 def test_outer_lists_become_ranges() -> None:
-    """An even list, or a mask with even gaps, is a range in the engine."""
+    """An evenly spaced list, or a mask with even gaps, is a range in the engine."""
     selection = select_outer(([1, 3, 5], [True, False, True], 4), (6, 3, 5))
     assert selection.axes == ((1, 2, 3), (0, 2, 2), (4, 1, 1))
     assert selection.out_axes == (0, 1, None)
@@ -169,7 +169,7 @@ def test_errors(kind: Any, key: object, text: str) -> None:
 
 
 def test_second_mask_of_several_axes_raises() -> None:
-    """The engine walks one joint group."""
+    """The engine supports one joint group."""
     both = np.ones((2, 2), bool)
     with pytest.raises(SelectionError, match="one of several"):
         select_outer((both, both), (2, 2, 2, 2))
@@ -187,13 +187,13 @@ def test_second_mask_of_several_axes_raises() -> None:
     ],
 )
 def test_block_errors(key: object, text: str) -> None:
-    """Blocks are counted in chunks and come whole."""
+    """Block indices count whole chunks."""
     with pytest.raises(SelectionError, match=text):
         select_blocks(key, (5, 4), RegularGrid((2, 4)).cuts)
 
 
 def test_ranges_of_every_short_list() -> None:
-    """A list becomes a range exactly if it steps evenly."""
+    """A list becomes a range if and only if it has an even step."""
     for indices in itertools.chain(*(itertools.product(range(4), repeat=n) for n in range(5))):
         (walked,) = select_outer(list(indices), (4,)).axes
         even = len({b - a for a, b in itertools.pairwise(indices)} - {0}) <= 1

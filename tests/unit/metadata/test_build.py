@@ -1,4 +1,4 @@
-"""Metadata of new arrays: every form of every argument, and all faults at once."""
+"""Metadata of new arrays: every form of every argument, and all problems at once."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def test_fill_values():
         build_array_meta(shape=3, dtype="f4", fill_value="0x7fc00001").fill_value == b"\1\0\xc0\x7f"
     )
     old = build_array_meta(shape=3, dtype="f4", fill_value=nan, zarr_format=2)
-    assert old.fill_value == np.float32("nan").tobytes()  # format 2 has but one NaN
+    assert old.fill_value == np.float32("nan").tobytes()  # format 2 has only one NaN
     assert survives(old)
     assert build_array_meta(shape=3, fill_value=None).fill_value == bytes(8)
     assert build_array_meta(shape=3, fill_value=None, zarr_format=2).fill_value is None
@@ -328,7 +328,7 @@ def test_shards_with_their_index_at_the_start():
 
 
 def test_python_codec_before_shards_works():
-    """The smallest part that is read by itself is then the shard."""
+    """The smallest separately readable part is then the shard."""
     meta = build_array_meta(shape=8, chunks=8, codecs=[_Plus(), ShardingIndexed((4,))])
     assert meta.chunk_shape == (8,)
     assert build_array_meta(shape=8, chunks=4, shards=8, filters=[_Plus()]).shards == (8,)

@@ -63,7 +63,7 @@ values = st.recursive(
 
 
 def places(value, path=()):
-    """Yield the path of everything inside a JSON value."""
+    """Yield the path of each item inside a JSON value."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for name, item in list(items):
         yield (*path, name)

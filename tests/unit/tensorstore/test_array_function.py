@@ -1,4 +1,4 @@
-"""``ts.array``: sources that are shared and sources that are copied."""
+"""``ts.array``: shared sources and copied sources."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_what_is_damaged_is_read_once(layout: str, tmp_path: Path) -> None:
     tessarr.create_array(tmp_path, data=NUMBERS, fill_value=-1, **LAYOUTS[layout])
     damaged = next(path for path in (tmp_path / "c" / "0").iterdir() if path.name == "0")
     content = bytearray(damaged.read_bytes())
-    content[:8] = b"damaged!"  # of a shard, its first subchunk
+    content[:8] = b"damaged!"  # of the first subchunk, in a shard
     damaged.write_bytes(content)
     store = CountingStore(LocalStore(tmp_path))
     array = ts.open({"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store}}).result()
@@ -138,7 +138,7 @@ def test_one_that_is_cancelled_is_not_read(tmp_path: Path) -> None:
 
 
 class Late:
-    """A store that is far away; one of its values comes later than the others."""
+    """A slow store; one of its values arrives after the others."""
 
     concurrency = 16
 
@@ -229,7 +229,7 @@ def test_who_begins_many_is_served_by_threads(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks with threads
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # about forks with threads
 def test_a_child_begins_reads_of_its_own(tmp_path: Path) -> None:
     """Pending reads of the parent stay in the parent."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))

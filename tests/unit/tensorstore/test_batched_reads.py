@@ -1,4 +1,4 @@
-"""Reads of several arrays that start together, with one call of the engine."""
+"""Reads of several arrays that start together share one call of the engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALUES = np.arange(6 * 40).reshape(6, 40).astype("i4")
 
 @pytest.fixture
 def group_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of reads of each engine call."""
+    """Return the number of reads of each engine call."""
     result: list[int] = []
     real = _engine.start_reads
 
@@ -79,7 +79,7 @@ OF_TYPES = {
 @pytest.mark.parametrize("name", VIEWS)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_views_of_one_array(tmp_path: Path, name: str, order: Any, dtype: str) -> None:
-    """Elements go to the output directly or through a buffer; objects, too."""
+    """Elements go to the output directly or through a buffer; so do objects."""
     values = OF_TYPES[dtype]
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri() + "/"}
     layout = ts.ChunkLayout(chunk_shape=[4, 10])
@@ -99,7 +99,7 @@ def test_views_of_one_array(tmp_path: Path, name: str, order: Any, dtype: str) -
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_layers_of_text(name: str) -> None:
-    """Objects from a buffer go to their positions among those of other layers."""
+    """Objects from a buffer reach their positions among those of other layers."""
     values = OF_TYPES["ustring"][:3]
     layers: list[Any] = [ts.array(row, dtype="ustring") for row in values]
     for k in (0, 2):
@@ -220,7 +220,7 @@ def test_layers_in_batch_start_at_submit(tmp_path: Path) -> None:
 
 
 def test_failed_read_fails_its_future(tmp_path: Path) -> None:
-    """The others are read."""
+    """The other reads succeed."""
     layers = rows(tmp_path)
     for chunk in (tmp_path / "2" / "c").iterdir():
         chunk.write_bytes(b"damaged")

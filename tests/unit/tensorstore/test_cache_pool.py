@@ -87,7 +87,7 @@ def test_what_was_written_is_remembered(tmp_path: Path, recheck: Any, asks: int)
     before = store.counts()
     assert (array[:4] == 5).all()
     assert count_requests(store, before) == {"opens": asks, "reads": 0}
-    array[:4] = 0  # which deletes it
+    array[:4] = 0  # the write deletes it
     before = store.counts()
     assert (array[:4] == 0).all()
     assert count_requests(store, before) == {"opens": asks, "reads": 0}
@@ -175,7 +175,7 @@ def test_a_pool_has_a_limit_for_all(tmp_path: Path) -> None:
     assert found is not None
     assert found.counts()["bytes"] <= 10_000
     before = stores[0].counts()
-    views[0].get("k0")  # went first
+    views[0].get("k0")  # was evicted first
     assert count_requests(stores[0], before)["opens"] == 1
 
 

@@ -22,7 +22,7 @@ VALUES = np.random.default_rng(0).integers(0, 1000, (256, 256), "i4")
 
 
 class Decodings:
-    """How often the codec has decoded."""
+    """A counter of the codec's decodings."""
 
     count = 0
 
@@ -146,7 +146,7 @@ def test_damaged_chunks_are_no_part_of_it(tmp_path: Path) -> None:
 
 
 def test_arrays_that_decode_the_same_bytes_to_others_do_not_meet(tmp_path: Path) -> None:
-    """Two handles of one context, of which one takes the order of bytes for another."""
+    """Two handles of one context share the cache, although they use different byte orders."""
     store, context = LocalStore(tmp_path), ts.Context({"cache_pool": {"total_bytes_limit": 10**7}})
     found = []
     for endian in ("big", "little"):

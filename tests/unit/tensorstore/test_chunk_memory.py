@@ -1,4 +1,4 @@
-"""Memory of rewritten chunks is reused: counted in page faults."""
+"""Rewritten chunks reuse memory: the tests count page faults."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def test_a_pool_that_may_be_absent() -> None:
 
 
 class Tally:
-    """How many are at work at a time, at most."""
+    """A counter of the maximum of concurrent calls."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
@@ -178,7 +178,7 @@ working = Tally()
 @register_codec
 @dataclass(frozen=True)
 class Slow(BytesBytesCodec):
-    """A codec that takes its time, and is counted."""
+    """A slow codec that counts concurrent calls."""
 
     name = "test.slow"
 
@@ -194,7 +194,7 @@ class Slow(BytesBytesCodec):
 @pytest.mark.parametrize("driver", ["memory", "file"])
 @pytest.mark.parametrize("limit", [1, 2])
 def test_no_more_chunks_are_coded_at_a_time(driver: str, limit: int, tmp_path: Path) -> None:
-    """Of all arrays that share the resource, and in transactions, too."""
+    """The limit applies to all arrays that share the resource, and in transactions, too."""
     context = ts.Context({"data_copy_concurrency": {"limit": limit}})
     arrays = [
         ts.open(

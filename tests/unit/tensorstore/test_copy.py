@@ -1,4 +1,4 @@
-"""Copies from one handle to another: memory use, and the elements that they write."""
+"""Copies between handles: memory use, and written elements."""
 
 from __future__ import annotations
 

@@ -286,7 +286,7 @@ def test_pickled_metadata_have_no_derived_values() -> None:
 
 
 def test_a_nan_of_any_bits_creates_an_array() -> None:
-    """Format 2 has a name for one NaN only, which is stored for all."""
+    """Format 2 has a name for only one NaN, which Tessarr stores for all."""
     odd = np.array([0x7FC00001], "u4").view("f4")[0]
     for name, bits in (("zarr", 0x7FC00000), ("zarr3", 0x7FC00001)):
         spec = {"driver": name, "kvstore": "memory://", **NEW, "dtype": "float32"}

@@ -150,7 +150,7 @@ def test_json_of_an_array() -> None:
 
 
 def test_format_2_stores_no_text_without_a_filter() -> None:
-    """The old content stays."""
+    """The old content is unchanged."""
     context = ts.Context()
     spec = {"driver": "zarr", "kvstore": "memory://a/"}
     ts.open(spec, create=True, dtype="int32", shape=[4], context=context).result().write(1).result()

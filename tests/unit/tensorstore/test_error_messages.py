@@ -49,7 +49,7 @@ def _keys() -> Any:
 
 @pytest.mark.parametrize("place", ["/metadata/shape/1", "/schema/fill_value", "/context/a/b"])
 def test_json_integer_errors_have_a_path(place: str) -> None:
-    """Of many numbers that one is named which no JSON of TensorStore has."""
+    """The error names the first number that TensorStore's JSON cannot contain."""
     json: Any = 10**5000
     for name in reversed(place.split("/")[1:]):
         json = [1, json] if name == "1" else {name: json}
@@ -58,7 +58,7 @@ def test_json_integer_errors_have_a_path(place: str) -> None:
 
 
 def test_open_of_group_is_refused() -> None:
-    """NumPy's reason is part of our error."""
+    """The error contains NumPy's reason."""
     with pytest.raises(ArgumentError, match="cannot convert the value to an array"):
         ts.array([[1, 2], [3]])
 
@@ -106,13 +106,13 @@ def test_arrays_that_exist(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["driver", "open", "rank", "dtype", "path"])
 def test_members_are_named(name: str) -> None:
-    """The error names a member of a wrong type."""
+    """The error names a member with a wrong type."""
     with pytest.raises(TessarrError, match=f'^(Error parsing object member )?"?{name}"?: '):
         ts.Spec({"driver": "zarr3", "kvstore": "memory://", name: []})
 
 
 def test_invalid_dimension_names_give_no_labels() -> None:
-    """A stored array is opened without labels; a spec is refused."""
+    """A stored array opens without labels; a spec raises an error."""
     spec = {"driver": "zarr3", "kvstore": "memory://a/"}
     context = ts.Context()
     ts.open(spec, context=context, create=True, dtype="int8", shape=[3]).result()

@@ -236,7 +236,7 @@ def test_waiting_thread_runs_queued_task(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_combined_result_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the last two end at the same time: one as soon as the other has let go."""
+    """The last two futures can end at the same time: only one computes the result."""
     (first, one), (second, other) = ts.Promise.new(), ts.Promise.new()
     making, go_on = threading.Event(), threading.Event()
     others = threading.Thread(target=second.set_result, args=(2,))

@@ -158,7 +158,7 @@ class Exposed:
     """An object with NumPy's array interface that is not an array."""
 
     def __init__(self, values: Any, protocol: str) -> None:
-        self.values = values  # must live as long
+        self.values = values  # must live as long as the view
         setattr(self, protocol, getattr(values, protocol))
 
 

@@ -25,7 +25,7 @@ class OwnError(Exception):
 
 
 class Mute:
-    """An object without a repr."""
+    """An object whose ``__repr__`` fails."""
 
     def __repr__(self) -> str:
         raise UntoldError
@@ -43,7 +43,7 @@ class Torn(Mute):
 
 
 class Refusing(Mute):
-    """An object with every method of conversion, all of which fail."""
+    """An object whose conversion methods all fail."""
 
     def __index__(self) -> int:
         raise OwnError
@@ -58,14 +58,14 @@ class Refusing(Mute):
 
 
 class MuteText(str):
-    """Text that is shown as itself only."""
+    """Text whose representation is unavailable."""
 
     __slots__ = ()
     __repr__ = __str__ = Mute.__repr__
 
 
 class MuteNumber(int):
-    """A number that is shown as itself only."""
+    """A number whose representation is unavailable."""
 
     __repr__ = __str__ = Mute.__repr__
 

@@ -1,4 +1,4 @@
-"""Key-value stores: specs, URLs, reading, conditions, ranges."""
+"""Key-value stores: specs, URLs, reads, conditions, ranges."""
 
 from __future__ import annotations
 
@@ -333,7 +333,7 @@ def test_relative_paths_are_those_of_the_process(
 
 
 def test_stores_in_json_are_meant_themselves() -> None:
-    """Even if they are equal, as all are that are empty."""
+    """Equal stores, such as all empty stores, stay different stores."""
     first = ts.KvStore.open({"driver": "tessarr", "store": {}}).result()
     first["a"] = b"1"
     assert ts.KvStore.open({"driver": "tessarr", "store": {}}).result().list().result() == []
@@ -349,7 +349,7 @@ def test_a_store_is_read_together(store: ts.KvStore) -> None:
     assert [future.result().state for future in futures] == ["value", "missing"]
     with pytest.raises(ValueError, match="submitted"):
         store.read("a", batch=batch)
-    batch.submit()  # once more has no effect
+    batch.submit()  # a second call has no effect
     early = ts.Batch()
     assert store.read("a", batch=early).result(timeout=10).value == b"1"
     forgotten = ts.Batch()

@@ -1,4 +1,4 @@
-"""Zip files as key-value stores, which other processes write to, too."""
+"""Zip files as key-value stores, with other processes as writers."""
 
 from __future__ import annotations
 

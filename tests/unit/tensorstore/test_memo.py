@@ -28,7 +28,7 @@ PLAIN = st.recursive(
 
 @given(PLAIN, PLAIN)
 def test_only_equal_values_have_one_key(one: Any, other: Any) -> None:
-    """Keys are equal where Python's own notation of both, types and order included, is."""
+    """Keys are equal if and only if Python's representations are, including types and order."""
     keys = make_cache_key(one), make_cache_key(other)
     if None not in keys:
         told = marshal.dumps(one, 2), marshal.dumps(other, 2)
@@ -65,7 +65,7 @@ class Few(IntEnum):
     ],
 )
 def test_what_is_more_than_plain_has_no_key(value: Any) -> None:
-    """Neither have parts that are, or that are long, at any depth."""
+    """Values with such parts, or with long parts, at any depth have no key, either."""
     assert make_cache_key(value) is None
     assert make_cache_key({"a": [(value,)]}) is None
 
@@ -94,7 +94,7 @@ def _spec_in(store: dict[str, bytes]) -> dict[str, Any]:
 
 
 def test_stores_in_specs_are_meant_themselves() -> None:
-    """Dicts that are equal are different stores."""
+    """Equal dicts are different stores."""
     for keywords in ({}, {"fill_value": 1}):
         stores: list[dict[str, bytes]] = [{}, {}]
         for value, store in enumerate(stores, 2):

@@ -64,7 +64,7 @@ def test_signatures_name_all_keywords() -> None:
 
 
 def test_every_class_and_function_has_an_example() -> None:
-    """Doctests run them; members of the classes that users meet most have some, too."""
+    """Doctests run the examples; the main classes have examples in their members, too."""
     functions = _functions()
     told = {name for name, one in functions.items() if ">>>" in (one.__doc__ or "")}
     assert not {name for name in functions if "." not in name} - told

@@ -202,7 +202,7 @@ def test_members_are_reported_by_name(told: Any) -> None:
     assert json.dumps(told.to_json()) == json.dumps(told.to_json(), sort_keys=True)
 
 
-HALF = "\ud800"  # of a pair of surrogates: JSON can escape it, no encoding has it
+HALF = "\ud800"  # half of a surrogate pair: JSON can escape it, no encoding has it
 
 
 def test_names_and_texts_that_only_json_has_are_shown() -> None:

@@ -236,7 +236,7 @@ def test_pickle_omits_defaults(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("driver", "document"), [("zarr3", "zarr.json"), ("zarr", ".zarray")])
 def test_context_shares_metadata(tmp_path: Path, driver: str, document: str) -> None:
-    """As in TensorStore's metadata cache: one request, or none if any age will do."""
+    """The metadata cache works as TensorStore's: one request, or none without a staleness bound."""
     counting = CountingStore(LocalStore(tmp_path))
 
     def requests(**options: Any) -> tuple[ts.TensorStore, int]:
@@ -299,7 +299,7 @@ def test_handle_detects_replaced_array(tmp_path: Path) -> None:
 
 
 def test_fill_values_with_different_nan_bits(context: ts.Context) -> None:
-    """Metadata are cached by the exact constraints, to the last bit."""
+    """The metadata cache compares constraints exactly, to the last bit."""
     stored = []
     for bits in (0x7FC00000, 0x7FC00001):
         fill = np.array(bits, "u4").view("f4")
@@ -447,7 +447,7 @@ def test_a_context_is_a_context() -> None:
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 def test_the_bytes_of_an_element_are_a_dimension(driver: str, n: int) -> None:
-    """Even a single one."""
+    """A single byte is a dimension, too."""
     metadata: dict[str, Any] = {"shape": [4], "data_type": f"r{8 * n}"}
     if driver == "zarr":
         metadata = {"shape": [4], "chunks": [2], "dtype": f"|V{n}", "compressor": None}
@@ -499,7 +499,7 @@ def test_deleted_array_leaves_cache(
 
 @pytest.mark.parametrize("own", [False, True])
 def test_create_with_sync_uses_another_thread(own: bool, tmp_path: Path) -> None:
-    """Programs create many arrays concurrently: these wait for a slow disk in parallel."""
+    """Programs create many arrays concurrently, which wait for a slow disk in parallel."""
     context = ts.Context({"file_io_concurrency": {"limit": 4}}) if own else None
     begun: list[tuple[ts.Future[ts.TensorStore], bool]] = []
 

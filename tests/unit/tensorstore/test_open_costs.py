@@ -166,7 +166,7 @@ def test_update_does_not_change_cached_spec() -> None:
     bound = ts.Spec(spec)
     bound.update(context=ts.Context())
     bound.update(shape=[4], dtype="int8")
-    assert bound != other  # resources of a context are not recalled
+    assert bound != other  # the memo excludes resources of a context
 
 
 @pytest.mark.parametrize("explicit", [False, True])

@@ -1,4 +1,4 @@
-"""Arrays and keys on servers: S3, GCS and the web, all on loopback."""
+"""Arrays and keys on servers: S3, GCS and HTTP, all on loopback."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_first_request_may_depend_on_a_state(s3: Proxy, tmp_path: Path) -> N
 
 
 def test_remote_kvstore_causes_few_requests(remote_path: tuple[str, Proxy, str]) -> None:
-    """One request to open, to read a chunk, to write a whole one; two for a part of a shard."""
+    """Opening, chunk reads and whole-chunk writes take one request; shard parts take two."""
     kind, proxy, path = remote_path
     spec = {"driver": "zarr3", "kvstore": servers.kvstore_spec(kind, proxy, path)}
     # The GCS server loses the last byte of values that end in "\r": not these shards.
@@ -114,11 +114,11 @@ def test_remote_kvstore_causes_few_requests(remote_path: tuple[str, Proxy, str])
     assert len(take_requests(proxy)) == 1
 
 
-# How many at a time, and how often
+# Limits and retries
 
 
 def test_no_more_requests_than_the_context_allows(remote_path: tuple[str, Proxy, str]) -> None:
-    """Of all handles of the context together; by default 32."""
+    """The limit applies to all handles of the context together; its default is 32."""
     kind, proxy, path = remote_path
     spec = {"driver": "zarr3", "kvstore": servers.kvstore_spec(kind, proxy, path)}
     context = ts.Context({f"{kind}_request_concurrency": {"limit": 3}})
@@ -196,7 +196,7 @@ def failing(kind: str, proxy: Proxy, path: str) -> Iterator[str]:
 def test_failures_of_servers_are_errors_of_stores(
     remote_path: tuple[str, Proxy, str], status: int, code: str
 ) -> None:
-    """The errors of client libraries, which are none, are their causes."""
+    """The errors of client libraries, which are no Tessarr errors, are their causes."""
     remote_path[1].refusals = [status] * 1000
     for text in failing(*remote_path):
         assert text.startswith(f"{code}: ")
@@ -402,7 +402,7 @@ def test_arrays_on_a_web_server(web: Proxy, tmp_path: Path) -> None:
 
 
 def test_parts_of_shards_on_a_web_server(web: Proxy, tmp_path: Path) -> None:
-    """The index and the chunk: the shard is not fetched whole."""
+    """The requests are the index and the chunk, and not the whole shard."""
     data = np.random.default_rng(0).random((256, 256))
     chunks = {"write_chunk": {"shape": [256, 256]}, "read_chunk": {"shape": [32, 32]}}
     made = ts.open(
@@ -562,7 +562,7 @@ def test_busy_web_server_is_retried(web: Proxy, tmp_path: Path) -> None:
 
 
 def test_zip_files_anywhere(web: Proxy, s3: Proxy, tmp_path: Path) -> None:
-    """Read by ranges from a web server; written in a bucket, each change at once."""
+    """A web server provides ranged reads; a bucket stores each change at once."""
     file = f"file://{tmp_path}/a.zip"
     made = ts.open(f"{file}|zip:x|zarr3:", create=True, dtype="int32", shape=[64, 64]).result()
     made.write(VALUES).result()

@@ -63,7 +63,7 @@ def test_refused_resize_is_decided_again_at_commit() -> None:
 
 
 class Places(dict[str, bytes]):
-    """A mapping that refuses to delete keys on demand."""
+    """A mapping that can refuse deletions."""
 
     keeps = False
 
@@ -118,7 +118,7 @@ def test_atomic_resize_accepts_rewritten_document() -> None:
 
 
 class Overtaken(dict[str, bytes]):
-    """A mapping that runs another operation when a key is read."""
+    """A mapping that runs another operation during a read of a key."""
 
     others: tuple[str, Callable[[], Any]] | None = None
 
@@ -127,7 +127,7 @@ class Overtaken(dict[str, bytes]):
             (_, others), self.others = self.others, None
             thread = Thread(target=others)
             thread.start()
-            thread.join(0.3)  # they may have to wait for this one
+            thread.join(0.3)  # they may have to wait for this operation
         return super().__getitem__(key)
 
 

@@ -70,14 +70,14 @@ def test_fill_values_are_not_changed_from_outside() -> None:
     ],
 )
 def test_the_schema_of_a_spec_is_a_copy(spec: Any) -> None:
-    """Changing it changes neither the spec nor equal ones."""
+    """A change of the copy changes neither the spec nor equal specs."""
     before = ts.Spec(spec).schema.to_json()
     ts.Spec(spec).schema.update(dimension_units=["5nm"])
     assert ts.Spec(spec).schema.to_json() == before
 
 
 def test_codec_chunks_are_set_by_keyword() -> None:
-    """`codec_chunk_shape` constrains codec chunks, which TensorStore takes for read chunks."""
+    """`codec_chunk_shape` constrains codec chunks; TensorStore changes read chunks."""
     layout = ts.ChunkLayout(codec_chunk_shape=[2, 3])
     assert layout.to_json() == {"codec_chunk": {"shape": [2, 3]}}
 
@@ -125,7 +125,7 @@ def test_fill_values_of_scalars_stay_arrays(dtype: Any, values: list[Any]) -> No
 
 
 def test_fill_values_of_one_value_do_not_conflict() -> None:
-    """The same value of another data type is the same fill value; another one is not."""
+    """Fill values of different data types are equal if their values are equal."""
     schema = ts.Schema({"fill_value": 42})
     schema.update(fill_value=42)
     with pytest.raises(ArgumentError, match="does not match"):
@@ -142,7 +142,7 @@ def test_fill_values_that_do_not_fit_are_refused(value: Any, dtype: str) -> None
 
 
 def test_codecs_of_tessarr_are_known() -> None:
-    """Codecs and data types that TensorStore lacks are chosen and merged like others."""
+    """Creation chooses and merges Tessarr's own codecs and data types like others."""
     codec = ts.CodecSpec({"driver": "zarr3", "codecs": ["numcodecs.zlib"]})
     meta = meta_of(dtype="ustring", shape=[10], codec=codec)
     assert [one["name"] for one in meta.codecs.to_json()] == ["vlen-utf8", "numcodecs.zlib"]
@@ -159,7 +159,7 @@ def test_data_types_that_a_format_lacks() -> None:
 
 
 def test_fields_and_bytes_of_records() -> None:
-    """A field has its type and the dimensions inside of it; the bytes are a last dimension."""
+    """A field has its type and its inner dimensions; the bytes are a last dimension."""
     metadata = {"dtype": [["a", "<i2"], ["b", "<f4", [2]]], "shape": [5]}
     meta = resolve_metadata.new_metadata("zarr", metadata, ts.Schema(), Field("b"))
     schema = properties_of(meta, Field("b")).schema
@@ -249,7 +249,7 @@ def test_any_json_is_a_value_or_an_error(value: Any) -> None:
 
 
 def test_blosc_shuffles_whole_elements() -> None:
-    """Complex numbers are shuffled as a whole, records and raw bytes as bytes."""
+    """Blosc shuffles complex numbers as a whole, and records and raw bytes as bytes."""
     found = []
     for data_type in ("complex64", "int16", "r32"):
         metadata = {"data_type": data_type, "shape": [4], "codecs": ["blosc"]}
@@ -361,7 +361,7 @@ def read_again(meta: ArrayMeta) -> ArrayMeta | GroupMeta:
 
 
 def test_making_again_refuses_what_making_refuses() -> None:
-    """Of wishes that are equal but for the bounds, each is checked."""
+    """Creation checks equal constraints again if their bounds differ."""
     resolve_metadata.new_metadata("zarr3", {}, ts.Schema(dtype="int8", shape=[4, 5]))
     wrong = [
         ts.IndexDomain(inclusive_min=[1, 0], shape=[4, 5]),

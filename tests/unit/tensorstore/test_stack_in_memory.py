@@ -24,7 +24,7 @@ def rows(values: Any, count: int) -> list[ts.TensorStore]:
 
 
 def calls(store: ts.TensorStore) -> int:
-    """Count the functions of Python that a read calls."""
+    """Count the Python functions that a read calls."""
     store.read().result()  # fills the memo
     return len(record_calls(lambda: store.read().result()).python)
 

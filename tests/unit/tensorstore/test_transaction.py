@@ -255,7 +255,7 @@ def test_arrays_without_axes() -> None:
 
 
 class RecordingDict(dict[str, bytes]):
-    """Notes the threads that write."""
+    """A dictionary that records the threads that write."""
 
     threads: set[int]
 
@@ -338,7 +338,7 @@ def test_keys_in_memory_are_staged_and_committed_by_the_engine() -> None:
 
 
 def test_keys_are_staged_during_iteration() -> None:
-    """The iteration holds the transaction, but the engine can add a store of keys in memory."""
+    """The iteration locks the transaction, but the engine can add a memory store."""
     transaction = ts.Transaction(atomic=True)
     first, second = (
         ts.KvStore.open("memory://").result().with_transaction(transaction) for _ in range(2)

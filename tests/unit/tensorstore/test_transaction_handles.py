@@ -171,7 +171,7 @@ def test_missing_subchunk_is_reported() -> None:
 def test_chunk_without_codecs_keeps_other_writers_elements(
     keys: list[Any], kind: str, fill: int
 ) -> None:
-    """Any part of a chunk: boxes, several boxes, steps, always inside the array."""
+    """The parts are boxes, several boxes and steps, always inside the array."""
     draw = np.random.default_rng(5)
     store = ts.open(
         {"driver": "zarr3", "kvstore": "memory://", "metadata": {"codecs": [{"name": "bytes"}]}},
@@ -214,7 +214,7 @@ def test_cached_user_stores_join_transaction(options: dict[str, bool], shared: b
 
 
 def test_staged_elements_are_readable_during_list() -> None:
-    """Chunks become keys, which stay visible until the commit."""
+    """The chunks become keys, which stay visible until the commit."""
     layout = ts.ChunkLayout(chunk_shape=[64])
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     array = ts.open(
@@ -247,7 +247,7 @@ SHRUNK = {"chunk_layout": ts.ChunkLayout(chunk_shape=[4, 3]), "dtype": ts.int8}
 
 
 def begin_transaction(size: int = 20) -> tuple[ts.TensorStore, ts.Transaction, Any]:
-    """Return an array, a transaction, and the array as a new writer of the transaction knows it."""
+    """Return an array, a transaction, and the array's handle in the transaction."""
     built = ts.open(
         {"driver": "zarr3", "kvstore": "memory://"}, create=True, shape=[size, 3], **SHRUNK
     ).result()
@@ -273,7 +273,7 @@ def test_write_outside_shrinking_array_is_dropped() -> None:
 
 
 def test_regrown_array_accepts_writes() -> None:
-    """By the transaction, by others along another axis, or as the document is another one."""
+    """The writes come from the transaction, from others, or after a change of the document."""
     built, transaction, _ = begin_transaction()
     inside = built.with_transaction(transaction)
     document = inside.kvstore["zarr.json"]
@@ -336,7 +336,7 @@ def test_an_array_shrinks_while_threads_write() -> None:
 
 
 def test_limited_keys_and_arrays_share_a_location(tmp_path: Path) -> None:
-    """How many chunks are decoded at a time is no other store."""
+    """Stores that differ in the limit of concurrent decodings are the same store."""
     context = ts.Context({"data_copy_concurrency": {"limit": 1}})
     place = f"{tmp_path.as_uri()}/"
     spec = {"driver": "zarr3", "kvstore": place, "metadata": {"shape": [2], "data_type": "uint8"}}
@@ -354,7 +354,7 @@ def test_limited_keys_and_arrays_share_a_location(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("recheck", [True, False])
 def test_transaction_reads_respect_staleness_bound(recheck: bool, tmp_path: Path) -> None:
-    """Each has its own bound, although they share a cache."""
+    """Each transaction has its own bound, although all share a cache."""
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     how = {"create": True, "dtype": ts.uint8, "shape": [4]}
     writer = ts.open(spec, **how).result()
@@ -374,7 +374,7 @@ def test_transaction_reads_respect_staleness_bound(recheck: bool, tmp_path: Path
 def test_small_cache_respects_staleness_bound(
     limit: int | None, recheck: Any, tmp_path: Path
 ) -> None:
-    """The transaction's cache holds it, and another handle needs a fresh one."""
+    """The transaction's cache holds the chunk, and another handle needs a current one."""
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     writer = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
     writer.write(1).result()
@@ -392,7 +392,7 @@ def test_small_cache_respects_staleness_bound(
 
 
 def test_changed_cached_chunk_conflicts_once(tmp_path: Path) -> None:
-    """With repeatable reads; the next transaction reads it again."""
+    """The transaction has repeatable reads; the next transaction reads the chunk again."""
     context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "recheck_cached_data": False}
     writer = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
@@ -426,7 +426,7 @@ def _stored(array: Any) -> Any:
 def test_unrepeatable_read_conflicts_once(
     look: Callable[[Any], Any], last: Any, tmp_path: Path
 ) -> None:
-    """The cache has another state than the transaction has read; no abort follows."""
+    """The cache holds another version than the transaction's read; no abort follows."""
     context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     writer = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
@@ -448,7 +448,7 @@ def test_unrepeatable_read_conflicts_once(
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_handles_keep_no_transactions(tmp_path: Path, ended: bool) -> None:
-    """Neither ended nor unreferenced transactions."""
+    """Handles refer neither to ended nor to dropped transactions."""
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     handle = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
     transaction = ts.Transaction()
@@ -467,7 +467,7 @@ def test_handles_keep_no_transactions(tmp_path: Path, ended: bool) -> None:
 def test_staged_elements_survive_change_of_chunk_key(
     tmp_path: Path,
 ) -> None:
-    """The function is not called again with another writer's value."""
+    """The commit does not call the function again with another writer's value."""
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     handle = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
     handle.write(1).result()
@@ -485,7 +485,7 @@ def test_staged_elements_survive_change_of_chunk_key(
 def test_elements_overwrite_conditional_key_change(
     tmp_path: Path,
 ) -> None:
-    """The function is called again, and its result has the other elements."""
+    """The commit calls the function again, and its result has the other elements."""
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     handle = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
     handle.write(1).result()

@@ -53,7 +53,7 @@ def test_read_of_fresh_write_is_not_a_conflict(tmp_path: Path) -> None:
 
 
 def test_reread_by_another_transaction_is_not_a_conflict(tmp_path: Path) -> None:
-    """A written value has a version, which identifies it until the young file is read again."""
+    """A written value has a version, which identifies it until a read of the new file."""
     context = ts.Context()
     spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/"}
     ts.open(spec, context=context, create=True, dtype=ts.uint8, shape=[8]).result()

@@ -28,7 +28,7 @@ LISTED = VIEW[LONG]
 
 
 def calls(act: Callable[[], object]) -> tuple[Counter[str], Counter[str]]:
-    """Count the functions of Python, and those of C, that an act calls."""
+    """Count the Python functions and the C functions that `act` calls."""
     act()  # fills the memo
     result = record_calls(act)
     return result.names, Counter(result.native)
@@ -53,7 +53,7 @@ def test_operation_is_one_engine_call(name: str) -> None:
     """Composition has no intermediate values: a handful of calls, and one engine call."""
     act, most = ACTS[name]
     python, native = calls(act)
-    # An expression is first offered as a plain key.
+    # The engine first tries an expression as a plain key.
     assert native["View.select"] <= 1, native
     done = sum(
         native[f"View.{way}"]
@@ -194,7 +194,7 @@ def test_resize_derives_nothing_again(name: str) -> None:
     python, native = calls(resize)
     for costly in ("JSONDecoder.decode", "Chain.compile"):
         assert python[costly] == 0, python
-    # Format 2 has no documents above, nor has an array at the root.
+    # Format 2 needs no documents above, and an array at the root has none.
     assert native["MemoryStore.write"] == native["Description.with_shape"] == 1, native
     assert native["MemoryStore.change"] == native["MemoryStore.get"] == 0, native
     assert native["MemoryStore.get_version"] == native["MemoryStore.replace"] == 0, native

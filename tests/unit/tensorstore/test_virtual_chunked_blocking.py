@@ -1,4 +1,4 @@
-"""Functions of chunks that block do not block other threads."""
+"""Blocking functions of chunks do not block other threads."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_parts_of_one_chunk_are_written_one_after_another(view: ts.TensorStore) 
 
 @pytest.mark.slow
 def test_blocked_functions_do_not_block_other_threads(view: ts.TensorStore) -> None:
-    """Many copies and transactions, which wait for functions in threads, come to their end."""
+    """Many copies and transactions, which wait for functions in threads, finish."""
     values = np.arange(8 * COUNT, dtype="u2").reshape(COUNT, 8)
     view.write(values).result(LONGEST_S)
     copied = ts.array(np.zeros_like(values))
@@ -104,7 +104,7 @@ def test_failed_function_unblocks_others(view: ts.TensorStore) -> None:
 
     other = ts.virtual_chunked(read, write, dtype=ts.uint16, shape=[3])
     first = other[0].write(5)
-    assert begun.wait(LONGEST_S)  # simultaneous writes have no order
+    assert begun.wait(LONGEST_S)  # concurrent writes have no order
     second = other[1].write(6)
     with pytest.raises(OSError, match="no"):
         first.result(LONGEST_S)
@@ -114,7 +114,7 @@ def test_failed_function_unblocks_others(view: ts.TensorStore) -> None:
 
 @pytest.mark.slow
 def test_program_ends_despite_blocked_function() -> None:
-    """Exit does not wait for futures that never end."""
+    """Exit does not wait for futures that never finish."""
     program = """
 import tessarr.tensorstore as ts
 promise, future = ts.Promise.new()

@@ -1,4 +1,4 @@
-"""The documents that the page on the driver ``zarr3`` shows are accepted, and produced."""
+"""Tessarr accepts and produces the documents on the page of the driver ``zarr3``."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def test_arrays_of_unknown_libraries_are_read_by_one_thread_at_a_time():
 
 @pytest.mark.parametrize("form", [2, 3])
 def test_chunks_that_both_arrays_have_are_copied_as_they_are_stored(form):
-    """Also a damaged one, which shows that none is decoded."""
+    """A damaged chunk is copied, too, which shows that the copy decodes none."""
     here = MemoryStore()
     source = tessarr.create_array(here, data=VALUES, chunks=(64, 100))
     here.put("c/1/1", b"damaged")
@@ -188,7 +188,7 @@ def test_chunks_that_both_arrays_have_are_copied_as_they_are_stored(form):
     np.testing.assert_array_equal(target[:64], VALUES[:64])
     assert not target[128:192, 200:300].any()
     with pytest.raises(tessarr.errors.DataError):
-        target[::-1] = source  # elsewhere chunks are decoded
+        target[::-1] = source  # otherwise Tessarr decodes chunks
 
 
 def test_assign_with_write_empty_chunks_encodes_again():
@@ -275,7 +275,7 @@ def test_assign_source_error_ends_the_copy():
 
 
 def test_chunks_are_held_as_the_synchronizer_of_the_array_says():
-    """By the thread that writes them, one region at a time."""
+    """The writing thread holds the locks, one region at a time."""
 
     class Noting(tessarr.ThreadSynchronizer):
         def __init__(self):

@@ -1,4 +1,4 @@
-"""Regions: unions of the target's chunks, within memory, that decode little twice."""
+"""Regions: unions of the target's chunks, within memory, with few repeated decodings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def plan_for(shape, source, target, memory, workers=1, item_bytes=1) -> Plan:
 
 
 def decodes_of(plan: Plan, source) -> float:
-    """Count how often chunks of the source are touched, region by region."""
+    """Count the accesses to chunks of the source, region by region."""
     touched = 0
     for region in plan:
         cells = [
@@ -63,7 +63,7 @@ def test_plan_concurrent_regions_fit_into_memory(layout, memory, workers):
 
 
 def test_chunks_that_fit_into_each_other_are_decoded_once():
-    """Whichever are the larger ones, and by one axis larger and by the other smaller."""
+    """Either array may have the larger chunks, also along different axes."""
     for source, target in [((10, 10), (40, 40)), ((40, 40), (10, 10)), ((40, 10), (10, 40))]:
         assert plan_for((400, 400), source, target, memory=6400).decodes == 1
 

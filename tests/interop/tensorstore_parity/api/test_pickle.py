@@ -70,7 +70,7 @@ def test_specs_of_layers(given: str, text: str) -> None:
 @pytest.mark.parametrize("text", OF_STORES)
 @pytest.mark.parametrize("given", sorted(KNOWN))
 def test_specs_of_pickled_stores(given: str, text: str) -> None:
-    """Layers are opened when they are needed: until then, stores have specs in them."""
+    """Layers open on first use: until then, stores contain specs."""
     found = _describe(ours, text, SPECS[given], "{}.spec()")
     assert found == _describe(theirs, text, SPECS[given], "{}.spec()")
     spec = text + ".spec()"

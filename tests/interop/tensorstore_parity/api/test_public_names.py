@@ -1,4 +1,4 @@
-"""Everything that the package TensorStore calls by a name has it in `tessarr.tensorstore`, too."""
+"""`tessarr.tensorstore` has every public name of the package TensorStore."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_names_of_the_package() -> None:
 @pytest.mark.parametrize("name", _CLASSES)
 def test_classes_have_public_names(name: str) -> None:
     mine, real = getattr(ours, name), getattr(theirs, name)
-    assert _public(real) - {"name", "value"} <= _public(mine)  # members of enumerations have these
+    assert _public(real) - {"name", "value"} <= _public(mine)  # enumeration members have these
     for inner in _public(real):
         if inspect.isclass(getattr(real, inner)):
             assert _public(getattr(real, inner)) <= _public(getattr(mine, inner)), inner
@@ -113,7 +113,7 @@ def test_a_batch_is_of_reads(ts: Any) -> None:
 
 
 def _keywords(function: object) -> set[str]:
-    """Return the names of a function's parameters: of one in C, as its docstring has them."""
+    """Return the names of a function's parameters, or those in the docstring of a C function."""
     if not callable(function) or inspect.isclass(function):
         return set()
     try:

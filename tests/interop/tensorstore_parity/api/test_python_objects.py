@@ -58,7 +58,7 @@ _NEVER_HELD = {"Indexable", "VirtualChunkedReadParameters", "VirtualChunkedWrite
 
 
 def _classes(holder: Any, within: str = "") -> dict[str, type]:
-    """Return the public classes of a module, and those within them."""
+    """Return the public classes of a module, and their nested classes."""
     found: dict[str, type] = {}
     for name, one in vars(holder).items():
         if isinstance(one, type) and not name.startswith("_"):
@@ -109,7 +109,7 @@ def test_of_which_classes_an_object_is(name: str) -> None:
 
 
 def _allowed(ts: Any) -> set[tuple[str, str]]:
-    """Return which acts are no error, of each class."""
+    """Return the acts without an error, for each class."""
     kinds, found = _classes(ts), set()
     for (name, make), (what, act) in product(_OBJECTS.items(), _ACTS.items()):
         with suppress(Exception):

@@ -1,4 +1,4 @@
-"""Errors have TensorStore's code in their text, where programs look for it."""
+"""Messages contain TensorStore's status code, at the position where programs search for it."""
 
 from __future__ import annotations
 

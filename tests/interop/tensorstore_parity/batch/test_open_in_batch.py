@@ -44,7 +44,7 @@ def test_open_in_batch_waits_for_end_of_batch(ts: Any, driver: str, tmp_path: Pa
     future = ts.open(_spec(driver, tmp_path), batch=batch)
     sleep(0.1)
     assert not future.done()
-    del batch  # which is submitted
+    del batch  # which submits the batch
     while not future.done():  # a call of result() would start it
         sleep(0.01)
     assert future.result().shape == (4,)
@@ -60,7 +60,7 @@ def test_create_in_batch_does_not_wait(
         _created(ts, driver, tmp_path)
     batch, wanted = ts.Batch(), {"create": True, "delete_existing": replaces, "dtype": "int8"}
     future = ts.open(_spec(driver, tmp_path), shape=[5], batch=batch, **wanted)
-    while not future.done():  # the batch is still there
+    while not future.done():  # the batch still exists
         sleep(0.01)
     assert future.result().shape == (5,)
     batch.submit()

@@ -39,7 +39,7 @@ VIEWS = (
 
 
 class Program:
-    """Draws lines of a program, each of which may fail."""
+    """Generator of the lines of a program, each of which may fail."""
 
     def __init__(self, seed: int) -> None:
         self.draw = draw = random.Random(seed)
@@ -60,7 +60,7 @@ class Program:
         self.rounds = [list(self.round()) for _ in range(draw.randint(1, 4))]
 
     def way(self) -> dict[str, Any]:
-        """Draw how an array is opened."""
+        """Draw the settings of an open call."""
         return {
             "driver": "zarr3",
             "recheck_cached_data": self.draw.choice([False, "open", True]),
@@ -78,7 +78,7 @@ class Program:
         return f"{start}:{stop}" + draw.choice(["", "", "", ":3"])
 
     def array(self) -> str:
-        """Draw an array, or a view over one or two, and a part of it."""
+        """Draw an array, or a view over one or two arrays, and a part of it."""
         draw = self.draw
         one, other = draw.choice(AGAIN), draw.choice(AGAIN)
         if draw.random() < 0.25:
@@ -150,8 +150,8 @@ class Program:
         """Draw a batch and its operations."""
         draw = self.draw
         many, writes = draw.randint(1, 6), draw.random() < 0.2 and self.place == "file"
-        # A transaction that has read a key first uses no cache of arrays afterwards, and keys of
-        # shards of which parts are written in one are put together of several reads.
+        # After a read of a key, a transaction bypasses the cache of arrays. A partly written shard
+        # in a transaction needs several reads for its keys.
         cached = self.limit or self.spec["recheck_cached_metadata"] not in {False, "open"}
         self.reads_keys = not (writes or cached)
         lines = [f"f{number} = {self.draw_start()}" for number in range(many)]

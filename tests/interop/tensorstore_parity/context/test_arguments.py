@@ -93,7 +93,7 @@ def test_stripped_resource_is_bound_again(ts: Any) -> None:
 
 @both
 def test_write_in_transaction_completes_future(ts: Any) -> None:
-    """Only where the condition fails the generation is empty."""
+    """The generation is empty only if the condition fails."""
     transaction = ts.Transaction()
     keys = _keys(ts).with_transaction(transaction)
     assert keys.write("a", b"1").result().generation

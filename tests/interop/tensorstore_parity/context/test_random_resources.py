@@ -1,4 +1,4 @@
-"""Resources of specs that are drawn at random, with specs in them: named as in TensorStore."""
+"""Random nested specs with resources: resource names match TensorStore's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COPYING, CACHE, MEMORY = "data_copy_concurrency", "cache_pool", "memory_key_valu
 
 
 class Specs:
-    """Draws specs, and contexts for them."""
+    """Generator of specs and their contexts."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)

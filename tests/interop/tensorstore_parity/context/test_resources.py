@@ -1,4 +1,4 @@
-"""Resources in specs of every store: bound, unbound and removed, as in TensorStore."""
+"""Resources in specs of every store: binding, unbinding and removal match TensorStore."""
 
 from __future__ import annotations
 

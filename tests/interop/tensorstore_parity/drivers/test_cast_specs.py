@@ -1,4 +1,4 @@
-"""Specs of casts of casts: rank, domain and base, as in TensorStore."""
+"""Specs of nested casts: rank, domain and base match TensorStore's."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_specs_of_nested_casts(number: int) -> None:
 @pytest.mark.parametrize("fill", [7, 7.5, 300, True, "NaN", None, [1, 2]])
 @pytest.mark.parametrize("kind", ["int8", "float64", "bool", "bfloat16", None])
 def test_fill_values_of_specs(kind: str | None, fill: Any, target: str, *, beside: bool) -> None:
-    """Without a data type in the schema, a fill value is JSON until the array is opened."""
+    """Without a data type in the schema, a fill value stays JSON until the array opens."""
     schema: dict[str, Any] = {"fill_value": fill}
     base: dict[str, Any] = {"driver": "zarr3", "schema": schema}
     if kind is not None:

@@ -152,7 +152,7 @@ def test_refused_arguments(arguments: Any) -> None:
 @pytest.mark.parametrize("shape", [(1,), (1, 1), (1, 3)])
 @pytest.mark.parametrize("method", ["stride", "mean"])
 def test_spec_has_dimensions_of_length_1(shape: tuple[int, ...], method: Any) -> None:
-    """In specs and pickles; TensorStore refuses both."""
+    """Specs and pickles have it; TensorStore refuses both."""
     of = ts.array(np.full(shape, 7.0))
     view = ts.downsample(of, [2] * len(shape), method)
     spec = view.spec()
@@ -223,7 +223,7 @@ def test_infinite_or_invalid_positions_are_refused() -> None:
     ["[3]", "[:, -1:]", "[:, :3]", "[:, [0, 1]]", "[:, [0, 4]]", ".translate_by[9, 9]", "[2:9]"],
 )
 def test_base_of_missing_blocks(key: str, marked: str, method: str) -> None:
-    """No block exists, but single elements are checked only when they are read."""
+    """No block exists, but each read checks its own elements only."""
 
     def describe(package: Any) -> Any:
         values = np.arange(20, dtype="i4").reshape(4, 5)

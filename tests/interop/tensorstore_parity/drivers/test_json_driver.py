@@ -1,4 +1,4 @@
-"""Values in JSON documents are read and written as TensorStore does it."""
+"""Reads and writes of values in JSON documents match TensorStore's."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ POINTERS = [
 
 
 class Document:
-    """A document in memory, on either side."""
+    """A document in memory, for either package."""
 
     def __init__(self, package: Any, content: bytes | None = DOCUMENT) -> None:
         self.package = package
@@ -239,7 +239,7 @@ def test_error_has_location_without_url() -> None:
 
 @pytest.mark.parametrize(
     ("known", "changing"), [(False, False), (True, False), (False, True)]
-)  # here, a transaction reads the cached document again
+)  # in Tessarr, a transaction reads the cached document again
 def test_stale_document_read_waits_for_batch(known: bool, changing: bool) -> None:
     def describe(package: Any) -> Any:
         handle = Document(package).open("/c")

@@ -168,7 +168,7 @@ ACTS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 BEYOND = {("max", "part"), ("mean", "part"), ("stride", "part")}
-"""A driver with other bounds than its views; TensorStore checks them earlier or later."""
+"""A driver whose bounds differ from its views'; TensorStore checks them earlier or later."""
 
 
 CHANGES = {"write", "transaction", "longer", "shorter"}

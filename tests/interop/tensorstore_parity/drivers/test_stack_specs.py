@@ -121,7 +121,7 @@ def test_layers_that_are_specs_share_memory() -> None:
 
 
 def test_empty_layers_add_nothing() -> None:
-    """Along each dimension, layers that are empty do not count where others are not."""
+    """Along each dimension, empty layers have no effect beside other layers."""
     draw = random.Random(3)
 
     def domain(ts: Any, how: str, layers: list[tuple[list[int], list[int]]]) -> Any:

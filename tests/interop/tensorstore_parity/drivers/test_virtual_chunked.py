@@ -1,4 +1,4 @@
-"""Functions of chunks are called for the same chunks as in TensorStore."""
+"""Both packages call the functions for the same chunks."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_conflicting_write_is_repeated() -> None:
     def write(domain: Any, chunk: Any, parameters: Any) -> Any:
         seen.append(parameters.if_equal)
         if len(seen) == 1:
-            cached["value"], cached["generation"] = [5, 6], 2  # another writer, in between
+            cached["value"], cached["generation"] = [5, 6], 2  # another writer, in the meantime
             return stamp(b"", time.time())
         cached["value"], cached["generation"] = chunk.tolist(), 3
         return stamp(b"3", time.time())
@@ -292,7 +292,7 @@ def test_conflicting_write_is_repeated() -> None:
 
 
 def test_unchanged_chunk_is_read_once_more() -> None:
-    """A function without generations is not called forever."""
+    """Tessarr does not call a function without generations forever."""
     stamp = ts.KvStore.TimestampedStorageGeneration
     seen: list[bytes] = []
 
@@ -354,7 +354,7 @@ def test_parts_of_chunks_need_a_function_that_reads() -> None:
     store = ts.virtual_chunked(None, write, dtype=ts.int32, shape=[4], chunk_layout=layout)
     with pytest.raises(ValueError, match="parts of chunks"):
         store[1:4].write(8).result()
-    assert written == []  # TensorStore writes the chunks that are whole
+    assert written == []  # TensorStore writes the complete chunks
     store[2:4].write(8).result()
     assert written == [[8, 8]]
     with pytest.raises(ValueError, match="writing only"):

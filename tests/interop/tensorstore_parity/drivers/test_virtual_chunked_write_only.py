@@ -38,7 +38,7 @@ class Writer:
         return stamp(self.generation.encode(), time.time())
 
     def taken(self) -> list[Any]:
-        """Return the calls until now, and forget them."""
+        """Return the recorded calls, and clear the record."""
         taken, self.calls = sorted(self.calls), []
         return taken
 
@@ -77,7 +77,7 @@ def test_parts(program: list[tuple[slice, str | None]], staged: bool) -> None:
 
 
 def test_partial_write_without_cache_is_refused() -> None:
-    """TensorStore has the chunk for a moment longer, or not."""
+    """TensorStore may still hold the chunk for a moment."""
     store, writer = open_handle(ours, 0)
     store[:4].write(1).result()
     writer.taken()

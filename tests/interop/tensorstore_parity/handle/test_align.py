@@ -1,4 +1,4 @@
-"""Alignment of a source's dimensions with a target's in copies, as in TensorStore."""
+"""Alignment of a source's dimensions with a target's in copies matches TensorStore's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's 
 
 
 def _dims(draw: Random) -> tuple[list[str], list[int], list[int]]:
-    """Draw labels, lengths and origins; dimensions of length 1 are broadcast."""
+    """Draw labels, lengths and origins; dimensions of length 1 broadcast."""
     rank = draw.randint(1, 4)
     labels = [label if draw.random() < 0.6 else "" for label in draw.sample("xyzw", rank)]
     lengths = [draw.choice([1, 2, 2, 3]) for _ in range(rank)]

@@ -457,7 +457,7 @@ _RECORDS: dict[str, Any] = {
 @pytest.mark.parametrize("view", ["[...]", "[1:2]", ".T"])
 @pytest.mark.parametrize("tied", [False, True])
 def test_resize_of_field_needs_tied_bounds(driver: str, view: str, tied: bool) -> None:
-    """Any bound, even the current one; unless the call allows tied bounds."""
+    """Any bound, even the current bound, is an error unless the call allows tied bounds."""
 
     def describe(package: Any) -> list[Any]:
         result = []
@@ -515,7 +515,7 @@ def test_single_field_records_have_its_fill_value(
 @pytest.mark.parametrize("first", ["|S3", "<i2", ["|S3", [1, 2]], ["<i2", [2]], "|V1"], ids=str)
 @pytest.mark.parametrize("last", ["|V2", "|S2", ["|V2", [2]], "|S1", "<i2"], ids=str)
 def test_byte_fields_are_written_in_position(first: Any, last: Any) -> None:
-    """After the fields before them."""
+    """The buffer contains the preceding fields."""
 
     def describe(package: Any) -> Any:
         context = package.Context()

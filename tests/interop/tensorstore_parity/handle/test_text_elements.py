@@ -73,7 +73,7 @@ def _written(ts: Any, source: Any, shape: tuple[int, ...], *, name: str, empty: 
 @pytest.mark.parametrize(("name", "empty"), [("ustring", ""), ("string", b"")])
 @pytest.mark.parametrize("shape", [(), (2,), (1, 2)])
 def test_text_writes_match_tensorstore(name: str, empty: Any, shape: tuple[int, ...]) -> None:
-    """Elements become plain, masks are ignored, and rank errors come first."""
+    """Elements become plain objects, writes ignore masks, and rank errors have precedence."""
     for value, source in _SOURCES.items():
         here, there = (
             outcome(lambda ts=ts, s=source: _written(ts, s, shape, name=name, empty=empty))
@@ -84,7 +84,7 @@ def test_text_writes_match_tensorstore(name: str, empty: Any, shape: tuple[int, 
 
 @pytest.mark.parametrize("name", ["ustring", "string"])
 def test_memory_arrays_have_plain_elements(name: str) -> None:
-    """Also for a copied array; an array of objects is otherwise shared unchanged."""
+    """A copied array has plain elements, too; otherwise an array of objects is shared unchanged."""
     for (value, source), copy in itertools.product(_SOURCES.items(), (None, True)):
         if copy is None and isinstance(source, np.ndarray):
             continue

@@ -44,7 +44,7 @@ BEYOND = [
 
 
 def raised(text: str, package: Any, **names: Any) -> type[BaseException]:
-    """Return the class of Python's own that an error is of."""
+    """Return the builtin class of an error."""
     view = {"view": eval(names.pop("view"), {"ts": package, "np": np})} if "view" in names else {}
     with pytest.raises(Exception) as caught:
         eval(text, {"ts": package, "np": np, **names, **view})
@@ -110,7 +110,7 @@ OF_ARRAYS = ["view[[9]]", "view[[-1]]", "view.vindex[[1], [9]]", "view.oindex[[9
     ],
 )
 def test_positions_that_are_outside_have_a_code(view: str, act: str) -> None:
-    """The text starts with the code, as in futures: programs look for it there."""
+    """The text starts with the status code, as in futures, because programs search for it."""
 
     def describe(package: Any) -> bool:
         names = {"ts": package, "np": np}

@@ -1,4 +1,4 @@
-"""Where the range of indices ends, all is as in TensorStore, or an error of its class.
+"""At the ends of the index range, results or classes of errors match TensorStore's.
 
 Omitted: -2**63, which TensorStore ignores in some arguments.
 """

@@ -38,7 +38,7 @@ _KEYWORDS = {
 
 def _drawn(name: str, draw: random.Random) -> tuple[list[Any], dict[str, Any]]:
     first = [draw.choice(_FLAT) for _ in range(draw.choice((0, 0, 1, 2)))]
-    if name == "IndexTransform":  # of these TensorStore crashes
+    if name == "IndexTransform":  # TensorStore crashes with these
         first = [
             item for item in first[:1] if not isinstance(item, (str, bytes, dict))
         ]  # it ends there
@@ -48,7 +48,7 @@ def _drawn(name: str, draw: random.Random) -> tuple[list[Any], dict[str, Any]]:
         lists = keyword.removeprefix("input_") in {*_BOUNDS, *_IMPLICIT, "index_array"}
         kinds = _LISTS if lists and name != "Dim" else _FLAT
         if keyword in {"implicit_lower", "implicit_upper"}:
-            kinds = [True, False, "x"]  # of numbers some overloads want booleans only
+            kinds = [True, False, "x"]  # some overloads for numbers accept only booleans
         keywords[keyword] = draw.choice(kinds)
     return first, keywords
 

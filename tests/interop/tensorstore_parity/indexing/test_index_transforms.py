@@ -1,4 +1,4 @@
-"""Transforms and domains as values: composed, printed, as JSON, as TensorStore has them."""
+"""Transforms and domains as values: composition, printing and JSON match TensorStore's."""
 
 from __future__ import annotations
 

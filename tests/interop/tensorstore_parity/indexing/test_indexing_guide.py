@@ -1,6 +1,6 @@
-"""TensorStore's page on indexing, section by section, with our own expressions.
+"""TensorStore's page on indexing, section by section, with other expressions.
 
-An expression returns a view of an array or of the index space; both packages must return the same
+An expression returns a view of an array or of the index space. Both packages must return the same
 domain, maps and elements, or the same class of error.
 """
 

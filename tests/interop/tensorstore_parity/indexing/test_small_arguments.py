@@ -184,7 +184,7 @@ _DTYPES = ["bool", "int4", "int8", "uint8", "int64", "float32", "bfloat16", "com
 
 @pytest.mark.parametrize("dtype", [None, *_DTYPES, "string", "ustring", "json"])
 def test_fill_value_conversion(dtype: str | None) -> None:
-    """Except values that TensorStore truncates, and bytes, which are not JSON."""
+    """Except values that TensorStore truncates, and bytes, which have no JSON form."""
     ways = [
         "ts.Schema(dtype={0!r}, fill_value={1})",
         "ts.Schema(dtype={0!r}, schema=ts.Schema(fill_value={1}))",
@@ -246,7 +246,7 @@ def test_dim_constructor() -> None:
     "implicit", ["", ", implicit_upper_bounds=[1]", ", implicit_lower_bounds=[1]"]
 )
 def test_reversed_empty_views(implicit: str) -> None:
-    """A step of -1 is refused where the upper bound is implicit, one of -2 is not."""
+    """A step of -1 raises an error with an implicit upper bound, a step of -2 does not."""
     steps = ["::-1", "::-2", "::-3", "::2"]
     views = [
         f"ts.IndexTransform(input_inclusive_min=[{origin}], input_shape=[0]{implicit})"

@@ -91,7 +91,7 @@ def test_implicit_conversions(source: str) -> None:
     def copied(ts: Any, target: str) -> Any:
         store = _one(ts, target)
         store.write(_one(ts, source)).result()
-        # TensorStore reads elements that are bytes as empty ones, and takes powers for others.
+        # TensorStore reads elements of bytes as empty values, and confuses powers.
         wrong = target in {"byte", "char"} or "float8_e8m0fnu" in {source, target}
         return None if wrong else store.read().result().tolist()
 

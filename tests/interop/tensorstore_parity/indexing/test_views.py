@@ -46,7 +46,8 @@ def test_arrays_in_memory(seed: int) -> None:
     assert same(mine, other), acts
 
 
-# Left out: text, which is ustring here and an error there, and bytes, which come back empty.
+# Omitted: text, which is ustring in Tessarr and an error in TensorStore, and bytes, which
+# TensorStore reads as empty.
 SOURCES: list[Any] = [
     *([1, 2, 3], [1.5], 5, [{"a": 1}], [{"a": 1}, None], None, [True], [1j], [], [[], []]),
     *(np.zeros(2, ">i4"), np.float32(1)),
@@ -225,7 +226,7 @@ def test_long_row_cast_equals_element_cast(source: str) -> None:
 def there_and_back(
     package: Any, values: np.ndarray[Any, Any], source: str, target: str
 ) -> tuple[np.ndarray[Any, Any], ...]:
-    """Return cast elements, and the elements of another array after a write of them."""
+    """Return cast elements, and those of another array after a write of the cast elements."""
     other = np.ones(values.shape, values.dtype)
     items = package.cast(package.array(values), target).read().result()
     if fits(items, source):

@@ -118,7 +118,7 @@ def test_what_others_make_of_a_zip_file_is_seen(tmp_path: Path) -> None:
 
 
 def test_keys_of_a_zip_file_are_removed_without_an_end() -> None:
-    """TensorStore removes some of a range only if it has an upper bound."""
+    """TensorStore removes a part of a range only if it has an upper bound."""
 
     def left(ts: Any, *bounds: str) -> list[bytes]:
         store = ts.KvStore.open("memory://a.zip|zip:").result()

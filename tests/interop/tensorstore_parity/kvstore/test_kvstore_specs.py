@@ -1,4 +1,4 @@
-"""Specs of contexts and of key-value stores: the same as TensorStore's, or the same refusal."""
+"""Specs of contexts and of key-value stores: results or errors match TensorStore's."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def counted(ts: Any) -> dict[str, int]:
 
 
 def of_calls(ts: Any, folder: Path) -> dict[str, int]:
-    """Return how the counts grow by a number of calls."""
+    """Return the increase of the counts after a number of calls."""
     store = ts.KvStore.open({"driver": "file", "path": f"{folder}/"}).result()
     before = counted(ts)
     store["a"] = b"0123456789"

@@ -23,7 +23,7 @@ STORED = ("chunks", "chunks, zstd", "shards", "shards, zstd")
 
 
 class Place:
-    """An array and its keys, on one side, in files or on a server."""
+    """An array and its keys, for one side, in files or on a server."""
 
     def __init__(
         self, folder: Path, proxy: servers.Proxy | None, stored: str, *, real: bool
@@ -96,7 +96,7 @@ def opened_and_document(place: Place) -> Callable[[Any], list[Any]]:
 
 
 def opened_and_read(place: Place) -> Callable[[Any], list[Any]]:
-    """Where metadata are looked at each time."""
+    """The handle rechecks the metadata at each read."""
     array = place.open(recheck_cached_metadata=True).result()
     return lambda batch: [
         place.open(batch=batch, recheck_cached_metadata=True),
@@ -142,7 +142,7 @@ def in_a_transaction(place: Place) -> Callable[[Any], list[Any]]:
 
 
 def beside_what_is_written(place: Place) -> Callable[[Any], list[Any]]:
-    """In a transaction, which has written some of the chunk that is read."""
+    """The transaction has written a part of the chunk."""
     array, transaction = place.open().result(), place.ts.Transaction()
     inside = array.with_transaction(transaction)
     if place.proxy is None:

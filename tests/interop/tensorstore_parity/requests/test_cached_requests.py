@@ -14,7 +14,7 @@ import tessarr.tensorstore as ours
 from interop.tensorstore_parity.request_counting import Side, codecs_of, requests, theirs
 from stores import servers
 
-SHAPE, CHUNK, INSIDE = (2048, 1024), (1024, 1024), (64, 128)  # of 2 MiB: not read whole at once
+SHAPE, CHUNK, INSIDE = (2048, 1024), (1024, 1024), (64, 128)  # 2 MiB: too large for one read
 VALUES = np.random.default_rng(0).integers(0, 1000, SHAPE, "u2")
 
 
@@ -77,7 +77,7 @@ def test_cached_read_requests_are_not_more(
 
 @pytest.mark.parametrize("stored", ["chunks", "shards", "shards, zstd"])
 def test_cached_read_requests_of_server_are_not_more(stored: str, tmp_path: Path) -> None:
-    """Parts that a cache lacks are one request each."""
+    """Each part that the cache lacks is one request."""
     grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
     metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, INSIDE)}
     made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
@@ -157,7 +157,7 @@ def test_cached_shard_index_is_not_requested_again(tmp_path: Path) -> None:
 
 
 def test_unmodified_value_is_not_requested_again(tmp_path: Path) -> None:
-    """Parts of a shard of which the tag is the same, at the cost of one request."""
+    """Parts of a shard with an unchanged tag cost one request."""
     grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
     metadata = {"chunk_grid": grid, "codecs": codecs_of("shards", INSIDE)}
     made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}

@@ -382,7 +382,7 @@ def statistics_of_shards(side: Side) -> None:
 
 @SCENARIOS.expects(2, 1, 0)
 def metadata_looked_at_where_a_cache_is_small(side: Side) -> None:
-    """Chunks do not take their room."""
+    """Chunks do not evict metadata."""
     side.create("b/", sharded=False)
     side.context = side.ts.Context({"cache_pool#big": {"total_bytes_limit": 5000}})
     found = side.open("b/", pool="cache_pool#big", recheck_cached_metadata=True)

@@ -109,7 +109,7 @@ def read_and_partly_written_in_a_transaction(side: Side) -> None:
 
 @SCENARIOS.expects(1, 2, 0)
 def read_again_in_a_transaction(side: Side) -> None:
-    """Without a cache."""
+    """The context has no cache."""
     side.create("a/")
     found = side.open("a/", recheck_cached_data="open")
     with side.counting(), side.ts.Transaction() as transaction:
@@ -164,7 +164,7 @@ def compared_again_where_a_cache_is_small(side: Side) -> None:
 
 @SCENARIOS.expects(1, 1, 0)
 def array_after_a_key_in_a_transaction(side: Side) -> None:
-    """The array has a cache, and its chunk is there."""
+    """The cache of the array holds the chunk."""
     side.create("b/", sharded=False)
     found = side.open("b/", pool="cache_pool#big", recheck_cached_data=False)
     found[3, 3].read().result()
@@ -386,7 +386,7 @@ def shrunk(side: Side) -> None:
 @SCENARIOS.expects(1, 0, 4)
 def old_shrunk(side: Side) -> None:
     found = side.create_old("c/")
-    found[32:, 32:].write(0).result()  # is not stored any more
+    found[32:, 32:].write(0).result()  # no longer stored
     with side.counting():
         found.resize(exclusive_max=[20, 20]).result()
 

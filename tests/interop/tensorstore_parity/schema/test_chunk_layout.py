@@ -1,4 +1,4 @@
-"""Chunks are laid out as TensorStore does, or both refuse."""
+"""Chunk layouts match TensorStore's, or both packages raise errors."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ _GRIDS: list[JSON] = [
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
 @pytest.mark.parametrize("write", _GRIDS, ids=repr)
 def test_soft_constraints_on_read_and_write_chunks(driver: str, write: JSON) -> None:
-    """In format 3 those on written chunks come first, in format 2 those on read ones."""
+    """In format 3, constraints on write chunks apply first; in format 2, those on read chunks."""
     metadata: JSON = {"codecs": []} if driver == "zarr3" else {}
     cases = []
     for read in _GRIDS:
@@ -157,6 +157,6 @@ def _of_bytes(ts: Any, count: int) -> Any:
 
 @pytest.mark.parametrize("count", [2**26 + 1, 2**30, 2**30 + 1])
 def test_the_most_subchunks_of_a_shard(count: int) -> None:
-    """No memory is taken for an index that is not stored."""
+    """Tessarr allocates no memory for an index that is not stored."""
     given, here, there = both(_of_bytes, count)
     assert agree(here, there), (given, here, there)

@@ -1,4 +1,4 @@
-"""Data types are TensorStore's: the same names for the same values, the same conversions."""
+"""Data types match TensorStore's: names, values and conversions."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_they_cannot_be_changed() -> None:
     ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e3m4", "int4", "int2", "float4_e2m1fn"],
 )
 def test_types_of_few_bits_in_format_2(name: str, tmp_path: Path) -> None:
-    """Neither NumPy nor zarr-python has them there: the document is that of TensorStore."""
+    """NumPy and zarr-python lack these names: the document is TensorStore's."""
     for writer, reader in ((ts, theirs), (theirs, ts)):
         spec = {"driver": "zarr", "kvstore": f"file://{tmp_path}/{writer.__name__}/"}
         made = writer.open(spec, create=True, dtype=name, shape=[4], fill_value=1).result()

@@ -53,7 +53,7 @@ def test_arrays_are_created_equally(driver: str) -> None:
         if driver == "zarr" and schema.get("dtype") in {"bfloat16", "int4", "float8_e5m2"}:
             schema["dtype"] = "float32"
         if driver == "zarr" and "domain" in schema:
-            schema["domain"].pop("labels", None)  # which the handle has, not the metadata
+            schema["domain"].pop("labels", None)  # the handle has it, not the metadata
         if {"dtype", "data_type"} & set(metadata):
             schema.pop("dtype", None)
         mine = outcome(lambda m=metadata, s=schema: new_metadata(driver, m, s))
@@ -121,7 +121,7 @@ def test_schemas_are_indexed_equally() -> None:
             continue
         act = acts.act(ours.IndexTransform(domain))
         if "None" in act or any(dim.empty for dim in domain):
-            continue  # an empty view of index arrays ends TensorStore
+            continue  # an empty view of index arrays ends TensorStore's process
         if "-" in act and not all(dim.finite for dim in domain):
             continue  # TensorStore refuses negative steps from a missing bound
         cases.append(both(_indexed, schema, act))
@@ -164,7 +164,7 @@ def _spec(driver: str, metadata: JSON, schema: JSON) -> Any:
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 def test_existing_arrays_are_checked_equally(driver: str) -> None:
-    """Constraints that an existing array does not meet are refused by both."""
+    """Both packages refuse constraints that an existing array does not meet."""
     draw = Cases(8)
     cases = []
     for _ in range(700):

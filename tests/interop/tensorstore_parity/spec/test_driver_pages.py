@@ -148,7 +148,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     "nothing to delete": {"delete_existing": True, "open": True, "create": True},
 }
 REFUSED = {"shards, as shown", "chunks without a name"}
-"""A level that is text, as the page has it, and a grid that is none."""
+"""Fragments without an equal result: a level in text, and an invalid grid."""
 
 CASES = [
     *(("zarr3", name, {"metadata": one}) for name, one in METADATA.items()),

@@ -1,4 +1,4 @@
-"""Numbers of any type, and integers that a spec writes as `3.0`, are taken as by TensorStore."""
+"""Numbers of any type, and integers such as `3.0` in a spec: accepted as in TensorStore."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ TIMES = [True, False, np.True_, np.float32(1), np.int8(1), np.array(1.0), 1, -np
 
 @pytest.mark.parametrize("bounds", SLICES, ids=repr)
 def test_bytes_of_a_value(bounds: Any) -> None:
-    """Only integers count bytes."""
+    """Only integers are valid byte counts."""
 
     def read(ts: Any) -> Any:
         store = ts.KvStore.open("memory://").result()

@@ -97,7 +97,7 @@ def _copied_as_json(ts: Any) -> Any:
 
 
 def _class_of(act: Callable[..., Any], *arguments: Any) -> str:
-    """Return the class of Python's own that an error is of."""
+    """Return the builtin class of an error."""
     classes = (TypeError, OverflowError, ValueError)
     with pytest.raises(classes) as caught:
         act(*arguments)

@@ -135,7 +135,7 @@ def _ranked() -> list[tuple[str, Any]]:
 SPECS: list[Any] = [
     *(
         {"driver": "zarr3", **beside, "metadata": metadata}
-        for beside in ({}, {"dtype": "int8"})  # TensorStore ends where the rank is another one
+        for beside in ({}, {"dtype": "int8"})  # TensorStore's process ends if the rank differs
         for metadata in (
             *({"chunk_grid": GRID}, {"chunk_grid": GRID, "data_type": "int8"}, {"shape": [3]}),
             *({"chunk_grid": {"name": "regular"}}, {"dimension_names": []}),
@@ -304,7 +304,7 @@ def test_context_bound_before_format_detection_is_in_spec(
 
     compare(lambda ts: repr(bound(ts)))
     compare(lambda ts: bound(ts).to_json(include_defaults))
-    if "unbind_context" not in change:  # TensorStore names resources twice then
+    if "unbind_context" not in change:  # TensorStore then names resources twice
         compare(lambda ts: loads(dumps(bound(ts))).to_json(include_defaults))
 
 
@@ -342,7 +342,7 @@ def test_metadata_cache_pool_is_in_spec_if_different(
 
 
 def _nested(kinds: str) -> dict[str, Any]:
-    """Return the spec of views of a new array: the first kind is the inner one."""
+    """Return the spec of nested views of a new array: the first kind is the innermost."""
     size = {"domain": {"shape": [4]}}
     spec = {"driver": "zarr3", "kvstore": "memory://", "create": True, "schema": size}
     spec["dtype"] = "uint8"
@@ -470,7 +470,7 @@ def test_labels_that_a_spec_gets_once_its_shape_is_known(driver: str) -> None:
 
 
 def test_a_view_of_a_schema_without_a_rank() -> None:
-    """It ends the process of TensorStore."""
+    """TensorStore's process ends."""
     with pytest.raises(ArgumentError, match="no rank"):
         ours.Schema()[1:2]
 
@@ -488,6 +488,6 @@ def test_a_downsampled_view_of_layers_with_a_dimension_less() -> None:
 @pytest.mark.parametrize("items", [[], [[], []], [[[]]], [1], [[1]], 1], ids=repr)
 @pytest.mark.parametrize("rank", [0, 1, 2, 3, 4])
 def test_lists_of_another_rank(items: Any, rank: int) -> None:
-    """Empty lists have no axes inside, either."""
+    """Empty lists have no inner axes, either."""
     spec = {"driver": "array", "dtype": "int8", "array": items, "rank": rank}
     compare(lambda ts: ts.open(spec).result().shape)

@@ -105,7 +105,7 @@ def _opened(ts: Any, spec: dict[str, Any], keywords: dict[str, Any], *, exists: 
 @pytest.mark.parametrize("exists", [True, False])
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
 def test_arrays_are_opened_and_created_as_there(driver: str, *, exists: bool) -> None:
-    """With every two of the modes, in JSON and by keywords."""
+    """The test uses all pairs of modes, in JSON and as keywords."""
     modes = [{}, *({one: True} for one in _MODES)]
     wanted = [{"dtype": "int8", "shape": [4]}, {"dtype": "int16", "shape": [4]}, {"shape": [5]}, {}]
     for said, given, parts in itertools.product(modes, [*modes, {"open": False}], wanted):

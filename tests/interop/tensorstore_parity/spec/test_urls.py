@@ -1,4 +1,4 @@
-"""URLs of arrays and key-value stores, and paths with slashes anywhere, beside TensorStore."""
+"""URLs of arrays and key-value stores, and paths with any slashes, match TensorStore's."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_what_follows_places(part: str) -> None:
 
 @pytest.mark.parametrize("character", sorted({*map(chr, range(32, 127)), "é"} - {"\\"}))
 def test_characters_of_paths(character: str) -> None:
-    """Without backslashes, which TensorStore takes for slashes in paths of files."""
+    """Except backslashes, which TensorStore converts to slashes in file paths."""
     path = f"/a{character}b"
 
     def expand(ts: Any) -> list[str]:

@@ -64,7 +64,7 @@ def test_views_are_shown(text: str) -> None:
     texts = (
         repr(package.Spec(one.spec().to_json())) for package, one in ((ts, here), (theirs, there))
     )
-    if "2j" not in text:  # TensorStore does not read its own complex numbers
+    if "2j" not in text:  # TensorStore cannot read its own complex numbers
         assert len(set(texts)) == 1
 
 
@@ -93,7 +93,7 @@ def test_spec_has_order_of_elements(order: Any, base: str, view: str) -> None:
 )
 @pytest.mark.parametrize("repeats", [False, True])
 def test_spec_has_order_of_elements_of_index_arrays(view: str, repeats: bool) -> None:
-    """Dimensions along which elements repeat, as positions of one are taken, are left out."""
+    """The spec omits dimensions along which elements repeat, such as broadcast dimensions."""
     values = np.arange(216).reshape(6, 6, 6).transpose(2, 0, 1)
     if repeats:
         values = np.broadcast_to(values[:, :1], (6, 6, 6))
@@ -381,7 +381,7 @@ CHUNKS = {
 @pytest.mark.parametrize("units", [None, ["2m", None], ["2m", "2s"]], ids=str)
 @pytest.mark.parametrize("method", ["mean", "stride"])
 def test_the_schema_of_a_downsampled_spec(base: Any, units: Any, method: str) -> None:
-    """Chunks and units are those of the base, by the factors."""
+    """Chunks and units are those of the base, scaled by the factors."""
     spec: dict[str, Any] = {
         "driver": "downsample",
         "base": base,
@@ -431,7 +431,7 @@ DOMAINS: list[Any] = [
 @pytest.mark.parametrize("factor", [1, 2])
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
 def test_domains_of_downsampled_specs(driver: str, factor: int, known: bool, domain: Any) -> None:
-    """Labels, and bounds of dimensions with a factor of 1, are those of the base, too."""
+    """Labels, and bounds of dimensions with a factor of 1, are those of the base."""
 
     def describe(package: Any) -> list[Any]:
         context = package.Context()
@@ -497,7 +497,7 @@ def test_domains_of_specs_of_layers(layers: Any, domain: Any) -> None:
 
 
 def test_members_of_documents_that_are_not_known_are_in_no_spec() -> None:
-    """Arrays of format 2 are opened with them, and those of the array stay where they are."""
+    """Arrays of format 2 open with unknown members, and the document keeps them."""
 
     def describe(package: Any) -> list[Any]:
         context = package.Context()
@@ -519,7 +519,7 @@ def test_members_of_documents_that_are_not_known_are_in_no_spec() -> None:
 
 @pytest.mark.parametrize("metadata", [{}, {"shape": [4], "data_type": "int8"}])
 def test_minimal_specs_of_layers_that_are_specs(metadata: Any) -> None:
-    """They leave out metadata, as those of layers that are open do."""
+    """They omit metadata, as do those of open layers."""
 
     def describe(package: Any) -> list[Any]:
         context = package.Context()

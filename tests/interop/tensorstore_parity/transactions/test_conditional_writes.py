@@ -1,4 +1,4 @@
-"""Conditional writes in transactions, while others change the key: every short program."""
+"""Conditional writes in transactions with concurrent changes of the key: every short program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is a
 
 
 class Key:
-    """A key, in a transaction and outside, by one implementation."""
+    """A key, inside and outside a transaction, in one implementation."""
 
     def __init__(self, ts: Any, value: bytes | None, **options: bool) -> None:
         self.everything = ts.KvStore.KeyRange()
@@ -74,7 +74,7 @@ def programs(*, repeatable: bool) -> list[tuple[str, ...]]:
         # TensorStore drops a failed precondition after a deletion of the range.
         if first == "range" and second in CONDITIONAL and third in BLIND:
             return False
-        # There, a write followed by a read is stored empty, or refused.
+        # TensorStore stores a write followed by a read as empty, or raises an error.
         written = [act in BLIND | CONDITIONAL for act in acts]
         return not repeatable or not any(
             act == "read" and any(written[:number]) for number, act in enumerate(acts)
@@ -108,7 +108,7 @@ def test_every_short_program(value: bytes | None, *, atomic: bool, repeatable: b
 
 @pytest.mark.parametrize("others", [False, True])
 def test_later_change_keeps_condition(others: bool) -> None:
-    """A change of a document, which others may have changed, too, follows in the transaction."""
+    """The later change of a document, which others may have changed, follows in the transaction."""
 
     def act(ts: Any) -> tuple[str, bytes]:
         context = ts.Context()

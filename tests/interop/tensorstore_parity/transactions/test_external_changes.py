@@ -154,7 +154,7 @@ def both(driver: str, kvstore: Callable[[str], Any], work: Callable[[World], Non
 
 @pytest.mark.parametrize(("driver", "before", "members"), CASES)
 def test_changed_dependency_conflicts(driver: str, before: Any, members: Any) -> None:
-    """With keys in memory, which change all together or not at all."""
+    """With keys in memory, an atomic commit changes all of them or none."""
 
     def work(world: World) -> None:
         world.create()[...] = [1, 2, 3, 4]
@@ -211,7 +211,7 @@ def test_concurrent_create_conflicts(driver: str, before: Any) -> None:
 
 
 def test_atomic_chunk_write_after_metadata_read(tmp_path: Path) -> None:
-    """In files only one key can change atomically; keys that are only read do not count."""
+    """In files, only one key can change atomically; keys of mere reads do not count."""
     for members, stored in (({}, 9), ({"data_type": "int32"}, 1)):
         place = {"driver": "file", "path": f"{tmp_path}/{stored}/"}
         world = World(ours, "zarr3", place)
@@ -237,7 +237,7 @@ def test_repeatable_reads_of_changed_chunks(kind: str, tmp_path: Path) -> None:
 
 
 def test_resize_in_memory_after_slash() -> None:
-    """Texts in memory are keys that no file may have."""
+    """Keys in memory may be texts that no file name allows."""
     world = World(ours, "zarr3", {"driver": "memory", "path": "/a//b/"})
     world.create()[...] = [1, 2, 3, 4]
     grown(world)
@@ -246,7 +246,7 @@ def test_resize_in_memory_after_slash() -> None:
 
 @pytest.mark.parametrize("recheck", [True, False, "open"])
 def test_open_of_replaced_array_in_transaction(recheck: Any) -> None:
-    """Other handles know the old array, and report it as in TensorStore."""
+    """Other handles hold the old array, and report it as in TensorStore."""
 
     def work(world: World) -> None:
         cached = world.create()
@@ -282,7 +282,7 @@ def test_two_caches_see_two_arrays_of_one_location() -> None:
 
 
 def test_second_open_of_replaced_array_conflicts() -> None:
-    """Others replace it in between, and put the first one back."""
+    """Another writer replaces the array in the meantime, and then restores the first one."""
     world = World(ours, "zarr3", {"driver": "memory", "path": "a/"})
     world.create()[...] = [1, 2, 3, 4]
     world.staged()[:1].write(9).copy.result()

@@ -1,4 +1,4 @@
-"""Operations that start before the commit belong to the transaction, as in TensorStore."""
+"""Operations before the commit belong to the transaction, as in TensorStore."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _array(ts: Any, place: Any) -> Any:
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
 def test_commit_waits_for_pending_writes(ts: Any) -> None:
-    """Here for a source that has not stored its values yet."""
+    """The test uses a source that has not stored its values yet."""
     array, transaction, stored = _array(ts, "memory://"), ts.Transaction(), threading.Event()
 
     def values(domain: Any, chunk: Any, _: Any) -> None:
@@ -99,7 +99,7 @@ def test_commit_starts_batched_operations() -> None:
 
 
 def at_the_edge(ts: Any, folder: Path, *, sharded: bool) -> tuple[Any, dict[str, Any]]:
-    """Return an array of 5 elements in a chunk of 10, and how others open it."""
+    """Return an array of 5 elements in a chunk of 10, and the spec for other writers."""
     codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
     if sharded:
         inner = {"chunk_shape": [1], "codecs": codecs}

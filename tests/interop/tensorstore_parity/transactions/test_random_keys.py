@@ -30,7 +30,7 @@ OTHERS: Final = ("others write", "others delete")
 
 
 class Keys:
-    """Keys, in a transaction and outside, by one implementation."""
+    """Keys, inside and outside a transaction, in one implementation."""
 
     def __init__(self, ts: Any, known: str, **options: bool) -> None:
         self.ranges = ts.KvStore.KeyRange
@@ -72,7 +72,7 @@ class Keys:
         if what == "range":
             return self.inside.delete_range(self.ranges(*arguments)).result()
         if what == "list":
-            return sorted(self.inside.list().result())  # unordered there for new keys
+            return sorted(self.inside.list().result())  # TensorStore has no order for new keys
         data = None if "delete" in what else value
         if what in OTHERS:
             return self.change(arguments[0], data)
@@ -89,7 +89,7 @@ class Keys:
 
 
 def describe(ts: Any, known: str, steps: list[Step], **options: bool) -> tuple[list[Any], Keys]:
-    """Return the results of all steps and of the commit, and the keys then."""
+    """Return the results of all steps and of the commit, and the final keys."""
     keys, result = Keys(ts, known, **options), []
     for number, step in enumerate(steps):
         try:
@@ -194,7 +194,7 @@ def test_unrepeated_read_aborts_transaction(ts: Any, how: str, tmp_path: Path) -
         store["a"] = b"other"
         with pytest.raises(ValueError, match="Generation mismatch"):
             read(inside)
-        assert transaction.future.exception(60)  # there, of files, it ends a moment later
+        assert transaction.future.exception(60)  # in TensorStore's files it ends a moment later
         assert (transaction.open, transaction.aborted) == (False, True)
         with pytest.raises(ValueError, match="aborted"):
             read(inside)

@@ -1,8 +1,8 @@
-"""Programs of handles, keys and transactions end as they do with TensorStore.
+"""Programs of handles, keys and transactions have TensorStore's results.
 
 Both packages run the same random program, line by line. Omitted: atomic transactions over arrays in
 files, which TensorStore 0.1.86 refuses even for one key; resizing in a transaction, which can hang
-there, or during one, which can fail its commit.
+in TensorStore, or during one, which can fail its commit.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def of(shape: list[int]) -> dict[str, Any]:
 
 
 def cut(**lengths: int) -> dict[str, Any]:
-    """Return a layout by how many elements are in a part."""
+    """Return a layout with a number of elements per chunk."""
     return {"chunk_layout": {f"{name}_chunk": {"elements": n} for name, n in lengths.items()}}
 
 
 class Program:
-    """Draws the lines of a program, each of which may fail."""
+    """Generator of the lines of a program, each of which may fail."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -107,7 +107,7 @@ class Program:
             yield f"{name} = ts.Transaction({atomic and self.in_memory}, {repeatable})"
 
     def resize(self) -> Iterator[str]:
-        """Draw new bounds; the old handle is used on in half of all cases."""
+        """Draw new bounds; half of all cases continue with the old handle."""
         self.shape = [max(1, length + self.draw.randint(-2, 3)) for length in self.shape]
         only = self.draw.random() < 0.5
         yield f"other = array.resize(None, {self.shape}, {only}).result()"

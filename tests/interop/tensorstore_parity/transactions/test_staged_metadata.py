@@ -77,7 +77,7 @@ def _remove(ts: Any, handle: Any) -> None:
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 @pytest.mark.parametrize("taken", ["before", "within"])
 def test_specs_have_staged_metadata(driver: str, taken: str, change: Any) -> None:
-    """All handles in the transaction, with any view, and none outside."""
+    """All handles in the transaction have them, with any view, and no handle outside."""
 
     def describe(ts: Any) -> list[Any]:
         outside = _open_handle(ts, driver, ts.Context(), [4, 6])
@@ -91,7 +91,7 @@ def test_specs_have_staged_metadata(driver: str, taken: str, change: Any) -> Non
         result = [_specs(view) for view in views]
         result.append(_specs(outside))
         transaction.abort()
-        if ts is ours:  # refused there as well, a moment later
+        if ts is ours:  # TensorStore refuses it as well, a moment later
             assert _specs(within) == [ValueError, ValueError]
         return result
 
@@ -116,7 +116,7 @@ def _replace(document: dict[str, Any], driver: str, how: str) -> bytes:
 )  # fmt: skip
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 def test_metadata_replaced_as_keys(driver: str, how: str, first: str) -> None:
-    """Handles in the transaction have them, or are refused where these are of another array."""
+    """Handles in the transaction have them, or raise an error if another array replaced theirs."""
     key = _DOCUMENTS[driver]
 
     def describe(ts: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Handles in a transaction that changes their array see or refuse the change as in TensorStore."""
+"""Handles see or refuse a transaction's change of their array as in TensorStore."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_array_replaced_in_transaction(built: Any, when: str) -> None:
     ids=str,
 )
 def test_array_replaced_before_commit(built: Any, grows: bool, recheck: Any) -> None:
-    """Handles outside have the new bounds, or still the old ones."""
+    """Handles outside have the new bounds, or still the old bounds."""
 
     def describe(ts: Any) -> list[Any]:
         context = ts.Context()
@@ -163,7 +163,7 @@ def test_transaction_uses_concurrent_resize(driver: str, before: bool, tmp_path:
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 @pytest.mark.parametrize("others", ["before", "after", "never"])
 def test_resized_document_replaced_as_key(driver: str, others: str) -> None:
-    """Later changes by other writers do not conflict, and are not taken for the resize."""
+    """Later changes by other writers do not conflict, and do not count as the resize."""
 
     def describe(ts: Any) -> list[Any]:
         spec, context = {"driver": driver, "kvstore": "memory://"}, ts.Context()

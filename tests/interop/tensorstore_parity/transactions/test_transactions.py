@@ -73,7 +73,7 @@ def created_by_two(side: Side) -> Any:
     txn = side.ts.Transaction()
     side.create(transaction=txn)[...] = 5
     side.create()[...] = 6
-    return side.tried(txn.commit_sync)  # TensorStore's chunks are stored in files as well
+    return side.tried(txn.commit_sync)  # files also store TensorStore's chunks
 
 
 def created_in_vain(side: Side) -> Any:
@@ -222,7 +222,7 @@ def test_scenarios_match_tensorstore(
 
 
 def documents(ts: Any) -> Any:
-    """Two members of a document, while another writer adds a third."""
+    """Write two members of a document, while another writer adds a third member."""
     context = ts.Context()
     place = {"driver": "memory", "path": "a.json"}
     document = ts.KvStore.open(place, context=context).result()
@@ -244,9 +244,9 @@ def test_values_in_documents() -> None:
 
 
 def chunks_of_functions(ts: Any) -> Any:
-    """The commit writes chunks with the functions; partly written ones are read first.
+    """Write chunks with functions at commit, which reads partly written chunks first.
 
-    A read returns the written content, as TensorStore may cache either.
+    A read returns the written content, because TensorStore may cache either.
     """
     elements = np.ones(12, np.int32)
     calls: list[str] = []
@@ -450,7 +450,7 @@ LAYOUTS: list[dict[str, Any]] = [
 
 
 class Looking:
-    """An array that a transaction writes and reads, and other writers change."""
+    """An array that a transaction writes and reads, and that other writers change."""
 
     def __init__(self, ts: Any, layout: dict[str, Any], codecs: list[Any]) -> None:
         options = {"dtype": ts.int32, "shape": [8], "chunk_layout": ts.ChunkLayout(**layout)}
@@ -517,7 +517,7 @@ def test_key_reads_keep_staged_elements(layout: Any, codecs: list[Any]) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize("letters", ["wWodp", "wWoxpe"])
 def test_key_writes_replace_staged_elements(letters: str, layout: Any) -> None:
-    """Other writers' chunk does not matter then, except for conditional writes."""
+    """Another writer's chunk matters only for conditional writes."""
     for acts in product(letters, repeat=3):
         item, other = (Looking(ts, layout, []).result(acts) for ts in (ours, theirs))
         assert item == other, acts
@@ -548,7 +548,7 @@ def test_generation_of_staged_value_is_stable() -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_element_read_does_not_restore_deleted_key(layout: Any) -> None:
-    """In TensorStore the key is there again, until the commit."""
+    """In TensorStore the key exists again, until the commit."""
     looking = Looking(ours, layout, [])
     looking.act("x")
     before = looking.act("l")
@@ -570,7 +570,7 @@ def test_a_write_that_is_cancelled_is_committed_as_a_whole(package: Any, half: s
 
 
 def test_a_write_that_is_cancelled_before_it_began_is_committed() -> None:
-    """TensorStore commits elements of another store that it has read by then."""
+    """TensorStore commits the elements of the other store that it has already read."""
     store = ours.KvStore.open("memory://").result()
     built = ours.open(FORMAT_3, create=True, dtype=ours.int8, shape=[100]).result()
     values = ours.open(FORMAT_3, create=True, dtype=ours.int8, shape=[100]).result()
