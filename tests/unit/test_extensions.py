@@ -247,7 +247,7 @@ def test_invalid_user_key_encoding_raises(fault: Any, error: Any) -> None:
 
 
 class Half:
-    """A store with half of its methods."""
+    """A store whose methods raise a ConnectionError, or are missing."""
 
     def get(self, key: str) -> None:
         raise ConnectionError("no connection")

@@ -195,7 +195,7 @@ def test_processes_lose_nothing_where_the_store_cannot_help(tmp_path: Any, metho
 
 
 def test_many_chunks_are_one_lock(tmp_path: Any, monkeypatch: Any) -> None:
-    """Writers of more chunks than the kernel's locks exclude writers of any of them."""
+    """The synchronizer has a limit of locks; above it, one lock excludes writers of all chunks."""
     monkeypatch.setattr(module, "_MAX_LOCKS", 3)
     synchronizer = ProcessSynchronizer(tmp_path)
     entered = threading.Event()

@@ -93,7 +93,7 @@ def test_what_is_damaged_is_read_once(layout: str, tmp_path: Path) -> None:
     tessarr.create_array(tmp_path, data=NUMBERS, fill_value=-1, **LAYOUTS[layout])
     damaged = next(path for path in (tmp_path / "c" / "0").iterdir() if path.name == "0")
     content = bytearray(damaged.read_bytes())
-    content[:8] = b"damaged!"  # of the first subchunk, in a shard
+    content[:8] = b"damaged!"  # in a shard, of its first subchunk
     damaged.write_bytes(content)
     store = CountingStore(LocalStore(tmp_path))
     array = ts.open({"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store}}).result()

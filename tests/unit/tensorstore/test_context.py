@@ -178,7 +178,7 @@ working = Tally()
 @register_codec
 @dataclass(frozen=True)
 class Slow(BytesBytesCodec):
-    """A slow codec that counts concurrent calls."""
+    """A slow codec that counts its concurrent calls."""
 
     name = "test.slow"
 

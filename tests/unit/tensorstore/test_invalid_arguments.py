@@ -25,7 +25,7 @@ class OwnError(Exception):
 
 
 class Mute:
-    """An object whose ``__repr__`` fails."""
+    """An object whose representation raises an error."""
 
     def __repr__(self) -> str:
         raise UntoldError
@@ -58,14 +58,14 @@ class Refusing(Mute):
 
 
 class MuteText(str):
-    """Text whose representation is unavailable."""
+    """Text whose representation raises an error."""
 
     __slots__ = ()
     __repr__ = __str__ = Mute.__repr__
 
 
 class MuteNumber(int):
-    """A number whose representation is unavailable."""
+    """A number whose representation raises an error."""
 
     __repr__ = __str__ = Mute.__repr__
 

@@ -150,8 +150,8 @@ class Program:
         """Draw a batch and its operations."""
         draw = self.draw
         many, writes = draw.randint(1, 6), draw.random() < 0.2 and self.place == "file"
-        # After a read of a key, a transaction bypasses the cache of arrays. A partly written shard
-        # in a transaction needs several reads for its keys.
+        # After a read of a key, a transaction uses no cache of arrays. It assembles the keys of
+        # partly written shards from several reads.
         cached = self.limit or self.spec["recheck_cached_metadata"] not in {False, "open"}
         self.reads_keys = not (writes or cached)
         lines = [f"f{number} = {self.draw_start()}" for number in range(many)]

@@ -168,7 +168,7 @@ ACTS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 BEYOND = {("max", "part"), ("mean", "part"), ("stride", "part")}
-"""A driver whose bounds differ from its views'; TensorStore checks them earlier or later."""
+"""Drivers whose bounds differ from their views'; TensorStore checks them earlier or later."""
 
 
 CHANGES = {"write", "transaction", "longer", "shorter"}

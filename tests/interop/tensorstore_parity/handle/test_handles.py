@@ -515,7 +515,7 @@ def test_single_field_records_have_its_fill_value(
 @pytest.mark.parametrize("first", ["|S3", "<i2", ["|S3", [1, 2]], ["<i2", [2]], "|V1"], ids=str)
 @pytest.mark.parametrize("last", ["|V2", "|S2", ["|V2", [2]], "|S1", "<i2"], ids=str)
 def test_byte_fields_are_written_in_position(first: Any, last: Any) -> None:
-    """The buffer contains the preceding fields."""
+    """The bytes start after the preceding fields."""
 
     def describe(package: Any) -> Any:
         context = package.Context()

@@ -91,7 +91,8 @@ def test_implicit_conversions(source: str) -> None:
     def copied(ts: Any, target: str) -> Any:
         store = _one(ts, target)
         store.write(_one(ts, source)).result()
-        # TensorStore reads elements of bytes as empty values, and confuses powers.
+        # TensorStore reads elements of bytes as empty values, and converts float8_e8m0fnu by wrong
+        # powers of two.
         wrong = target in {"byte", "char"} or "float8_e8m0fnu" in {source, target}
         return None if wrong else store.read().result().tolist()
 
