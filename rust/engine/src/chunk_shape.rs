@@ -36,7 +36,7 @@ enum Fit {
 }
 
 impl Fit {
-    /// The length nearest to `target` that fits the other length `of`, possibly `of` itself.
+    /// Return the length nearest to `target` that fits the other length `of`, possibly `of` itself.
     fn nearest(self, of: u64, target: u64) -> u64 {
         match self {
             Fit::Divisor => nearest_divisor(of, target),
@@ -87,7 +87,7 @@ struct Side {
     other: u64,
 }
 
-/// All lengths of a chunk.
+/// Return all lengths of a chunk.
 ///
 /// `target` is the number of elements: at least 1.
 fn complete_lengths(sides: &[Side], target: u64, fit: Fit) -> Vec<u64> {
@@ -105,7 +105,7 @@ fn complete_lengths(sides: &[Side], target: u64, fit: Fit) -> Vec<u64> {
     search.lengths(|side| search.length(side, factor)).collect()
 }
 
-/// The same sides with 1 as the largest ratio, so that every factor is a finite number.
+/// Return the same sides with 1 as the largest ratio, so that every factor is a finite number.
 fn scaled(sides: &[Side]) -> Vec<Side> {
     let largest = sides.iter().map(|side| side.ratio).fold(0.0, f64::max);
     sides.iter().map(|side| Side { ratio: (side.ratio / largest).max(MIN_RATIO), ..*side }).collect()
@@ -190,7 +190,7 @@ pub struct ChunkConstraints {
 }
 
 impl ChunkConstraints {
-    /// The constrained lengths, and whether each is hard; 0 for a length without constraint.
+    /// Return the constrained lengths, and whether each is hard; 0 for a length without constraint.
     fn constrained_lengths(&self, domain: &[Dim], what: &str) -> Result<Vec<(u64, bool)>> {
         let constraint = |k: usize| self.lengths.get(k).copied().flatten().unwrap_or((0, false));
         let constrained_lengths = |(k, dim): (usize, &Dim)| match constraint(k) {
@@ -205,7 +205,7 @@ impl ChunkConstraints {
         domain.iter().enumerate().map(constrained_lengths).collect()
     }
 
-    /// All lengths, with the missing ones chosen to fit `others`.
+    /// Return all lengths, with the missing ones chosen to fit `others`.
     fn complete(&self, lengths: &[u64], domain: &[Dim], others: &[u64], fit: Fit) -> Vec<u64> {
         let ratio = |k: usize| self.ratios.get(k).copied().flatten().map_or(1.0, |(ratio, _)| ratio);
         let extent = |dim: &Dim| if dim.is_finite() { length_of(dim) } else { INFINITE_EXTENT };
@@ -221,12 +221,12 @@ impl ChunkConstraints {
     }
 }
 
-/// The length of a finite dimension, at least 1.
+/// Return the length of a finite dimension, at least 1.
 fn length_of(dim: &Dim) -> u64 {
     dim.size().unsigned_abs().max(1)
 }
 
-/// The shapes of read chunks and of write chunks, which are multiples of read chunks.
+/// Return the shapes of read chunks and of write chunks, which are multiples of read chunks.
 ///
 /// # Errors
 /// `Kind::Argument` if hard write lengths are no multiples of hard read lengths, or a length is the
@@ -261,7 +261,7 @@ pub fn choose(
     Ok((read, write))
 }
 
-/// The shape of chunks that are read and written as a whole.
+/// Return the shape of chunks that are read and written as a whole.
 ///
 /// # Errors
 /// `Kind::Argument` if a length is the full extent of an infinite dimension.

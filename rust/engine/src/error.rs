@@ -73,7 +73,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// A new error of `kind`.
+    /// Return a new error of `kind`.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Error {
             kind,
@@ -87,12 +87,12 @@ impl Error {
         }
     }
 
-    /// Whether the error ends the program unless a caller handles it.
+    /// Return whether the error ends the program unless a caller handles it.
     pub fn is_exit(&self) -> bool {
         self.code == Some(EXIT)
     }
 
-    /// Whether the error ends the wait for an operation, not the operation itself.
+    /// Return whether the error ends the wait for an operation, not the operation itself.
     pub fn ends_wait(&self) -> bool {
         self.kind == Kind::Interrupted || self.is_exit()
     }
@@ -102,12 +102,12 @@ impl Error {
         Self::new(Kind::Data, message)
     }
 
-    /// The number of stored bytes is wrong.
+    /// Return an error for a wrong number of stored bytes.
     pub fn size(message: impl Into<String>) -> Self {
         Error { code: Some("wrong_size"), ..Self::data(message) }
     }
 
-    /// A stored checksum differs from the checksum of the data.
+    /// Return an error for a stored checksum that differs from the checksum of the data.
     pub fn checksum(stored: u32, computed: u32) -> Self {
         let message = format!("checksum mismatch: stored 0x{stored:08x}, computed 0x{computed:08x}");
         Error { code: Some("checksum_mismatch"), ..Self::data(message) }
@@ -118,12 +118,12 @@ impl Error {
         Self::new(Kind::Memory, format!("no memory for {what} of {bytes} bytes"))
     }
 
-    /// A bug in the engine.
+    /// Return an error for a bug in the engine.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Kind::Internal, message)
     }
 
-    /// An error of the operating system; `what` names the action and the path.
+    /// Return an error of the operating system; `what` names the action and the path.
     pub fn io(what: impl fmt::Display, error: &std::io::Error) -> Self {
         use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
         let retryable = matches!(error.kind(), Interrupted | TimedOut | WouldBlock);

@@ -19,12 +19,12 @@ pub struct CellRun {
 }
 
 impl CellRun {
-    /// The number of the cell that contains `index`; the run contains `index`.
+    /// Return the number of the cell that contains `index`; the run contains `index`.
     pub fn cell_of(&self, index: u64) -> u64 {
         self.cell + (index - self.start) / self.size
     }
 
-    /// The index at which `cell` begins; the run contains `cell`.
+    /// Return the index at which `cell` begins; the run contains `cell`.
     pub fn start_of(&self, cell: u64) -> u64 {
         self.start + (cell - self.cell) * self.size
     }
@@ -70,7 +70,7 @@ impl DimGrid {
         Ok(DimGrid::Rectilinear(runs.into()))
     }
 
-    /// The run that contains `index`.
+    /// Return the run that contains `index`.
     pub fn at_index(&self, index: u64) -> CellRun {
         match self {
             DimGrid::Regular(size) => CellRun { start: 0, cell: 0, size: *size },
@@ -78,7 +78,7 @@ impl DimGrid {
         }
     }
 
-    /// The number of the cell that contains `index`.
+    /// Return the number of the cell that contains `index`.
     pub fn cell_of(&self, index: u64) -> u64 {
         match self {
             DimGrid::Regular(size) => index / size,
@@ -86,7 +86,7 @@ impl DimGrid {
         }
     }
 
-    /// The first index and the length of `cell`.
+    /// Return the first index and the length of `cell`.
     pub fn bounds(&self, cell: u64) -> (u64, u64) {
         match self {
             DimGrid::Regular(size) => (cell * size, *size),
@@ -97,7 +97,8 @@ impl DimGrid {
         }
     }
 
-    /// The runs that contain indices of `low..=high`, each with the index after its last one.
+    /// Return the runs that contain indices of `low..=high`, each with the index after its last
+    /// one.
     pub fn runs_between(&self, low: u64, high: u64) -> impl DoubleEndedIterator<Item = (CellRun, u64)> + '_ {
         let (single, runs): (Option<CellRun>, &[CellRun]) = match self {
             DimGrid::Regular(size) => (Some(CellRun { start: 0, cell: 0, size: *size }), &[]),
@@ -111,7 +112,7 @@ impl DimGrid {
     }
 }
 
-/// The origin and the shape of `cell` of a grid.
+/// Return the origin and the shape of `cell` of a grid.
 pub fn bounds(dim_grids: &[DimGrid], cell: &[u64]) -> (PerAxis<u64>, PerAxis<u64>) {
     dim_grids.iter().zip(cell).map(|(dim_grids, &cell)| dim_grids.bounds(cell)).unzip()
 }

@@ -37,7 +37,7 @@ impl Scratch {
         result
     }
 
-    /// A buffer of any length and content. Return it with [`Scratch::put_back`].
+    /// Return a buffer of any length and content. Return it with [`Scratch::put_back`].
     pub fn take(&mut self) -> Vec<u8> {
         self.spare.pop().unwrap_or_default()
     }
@@ -59,8 +59,8 @@ impl Scratch {
     }
 }
 
-/// The first `size` bytes of `buffer`, grown where needed. Old content stays: only new memory is
-/// cleared, by the system.
+/// Return the first `size` bytes of `buffer`, grown where needed. Old content stays: only new
+/// memory is cleared, by the system.
 ///
 /// # Errors
 /// `Kind::Memory`: sizes come from metadata and may have any value.

@@ -70,7 +70,7 @@ impl Search<'_> {
         flag.store(true, Ordering::Relaxed);
     }
 
-    /// Whether all requested statistics are decided.
+    /// Return whether all requested statistics are decided.
     fn is_decided(&self) -> bool {
         let (has_stored, has_missing) =
             (self.has_stored.load(Ordering::Relaxed), self.has_missing.load(Ordering::Relaxed));
@@ -128,7 +128,7 @@ impl Search<'_> {
         })
     }
 
-    /// The tasks whose chunk is stored, if listing the keys takes fewer requests.
+    /// Return the tasks whose chunk is stored, if listing the keys takes fewer requests.
     fn list_stored_tasks(&self, whole: &Piece<'_>, division: &Division<'_>) -> Result<Option<Vec<usize>>> {
         let (array, prefix, cells) = (self.operation.array, self.operation.prefix, division.tasks() as u64);
         // Stored shards are opened in any case.

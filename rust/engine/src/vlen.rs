@@ -45,17 +45,17 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The handle of `bytes`.
+    /// Return the handle of `bytes`.
     pub fn of(bytes: &[u8]) -> Handle {
         Handle { address: bytes.as_ptr().expose_provenance(), length: bytes.len() }
     }
 
-    /// The number of bytes.
+    /// Return the number of bytes.
     pub fn length(self) -> usize {
         self.length
     }
 
-    /// The bytes.
+    /// Return the bytes.
     ///
     /// # Safety
     /// The bytes are alive at the address of the handle and do not change during `'a`.
@@ -67,7 +67,7 @@ impl Handle {
         unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(self.address), self.length) }
     }
 
-    /// The handle as an item.
+    /// Return the handle as an item.
     pub fn to_item(self) -> [u8; HANDLE_BYTES] {
         let mut item = [0; HANDLE_BYTES];
         let (address, length) = item.split_at_mut(HANDLE_BYTES / 2);
@@ -76,7 +76,7 @@ impl Handle {
         item
     }
 
-    /// The handle at `address`.
+    /// Return the handle at `address`.
     ///
     /// # Safety
     /// `HANDLE_BYTES` bytes are readable at `address`. They need to be a valid handle only when its
@@ -87,7 +87,7 @@ impl Handle {
     }
 }
 
-/// The consecutive handles in `items`.
+/// Return the consecutive handles in `items`.
 pub fn handles(items: &[u8]) -> impl ExactSizeIterator<Item = Handle> + '_ {
     // SAFETY: each item has the size of a handle.
     items.chunks_exact(HANDLE_BYTES).map(|item| unsafe { Handle::read(item.as_ptr()) })
@@ -112,7 +112,7 @@ impl Arena {
     }
 }
 
-/// The maximum size of the layout of `items` elements.
+/// Return the maximum size of the layout of `items` elements.
 ///
 /// The metadata does not limit the length of elements, but a few stored bytes must not expand
 /// without bound: the limit is 64 bytes per element on average, plus 1 GiB.
@@ -120,7 +120,7 @@ pub fn max_bytes(items: usize) -> usize {
     items.saturating_mul(64).saturating_add(1 << 30)
 }
 
-/// Whether the layout can count `items` elements.
+/// Return whether the layout can count `items` elements.
 pub fn can_count(items: u64) -> bool {
     items <= MAX_COUNT as u64
 }
@@ -189,7 +189,7 @@ fn length_word(length: usize) -> Result<[u8; WORD]> {
     }
 }
 
-/// Whether every element of `items` equals `fill`.
+/// Return whether every element of `items` equals `fill`.
 ///
 /// # Safety
 /// As for [`encode`].

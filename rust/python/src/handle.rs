@@ -31,7 +31,7 @@ pub(crate) struct HandleBase {
 
 #[pymethods]
 impl HandleBase {
-    /// A new instance of a subclass; `view` is a `View` or a transform.
+    /// Return a new instance of a subclass; `view` is a `View` or a transform.
     #[staticmethod]
     fn _create<'py>(
         class: &Bound<'py, PyType>,
@@ -52,7 +52,7 @@ impl HandleBase {
         new_instance(class, HandleBase { driver, seen, view, mode, transaction, kvstore })
     }
 
-    /// The view that index operations apply to.
+    /// Return the view that index operations apply to.
     fn _as_view<'a>(&'a self, py: Python<'a>) -> &'a Bound<'a, View> {
         self.seen.bind(py)
     }

@@ -85,7 +85,7 @@ fn next_id() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The level of a chunk of `shape`.
+/// Return the level of a chunk of `shape`.
 pub(super) fn bind_chunk(
     chain: Chain,
     shape: &[u64],
@@ -102,7 +102,7 @@ pub(super) fn bind_chunk(
     Err(argument_error("the array-to-bytes codec does not fit the elements"))
 }
 impl Level {
-    /// Whether all codecs are the engine's own.
+    /// Return whether all codecs are the engine's own.
     pub fn is_native(&self) -> bool {
         let body = match &self.body {
             Body::Bytes { .. } | Body::Vlen(_) => true,
@@ -217,7 +217,7 @@ impl Level {
         }
     }
 
-    /// The innermost level: the smallest unit that a read decodes.
+    /// Return the innermost level: the smallest unit that a read decodes.
     pub fn innermost(&self) -> &Level {
         match &self.body {
             Body::Shard(shard) => shard.level.innermost(),
@@ -225,7 +225,7 @@ impl Level {
         }
     }
 
-    /// The byte-swap unit between stored and native order.
+    /// Return the byte-swap unit between stored and native order.
     pub fn swap(&self) -> usize {
         match self.body {
             Body::Bytes { swap } => swap,
@@ -233,7 +233,7 @@ impl Level {
         }
     }
 
-    /// Whether elements are stored unencoded.
+    /// Return whether elements are stored unencoded.
     pub fn is_raw(&self) -> bool {
         self.bytes_codecs.is_empty() && matches!(self.body, Body::Bytes { .. })
     }
@@ -286,7 +286,7 @@ impl Level {
         result
     }
 
-    /// The size of every encoded chunk, if all have the same size.
+    /// Return the size of every encoded chunk, if all have the same size.
     fn fixed_size(&self) -> Option<usize> {
         match self.body {
             Body::Bytes { .. } => self.bytes_codecs.fixed_size(self.decoded_bytes),
@@ -296,7 +296,7 @@ impl Level {
 }
 
 impl Body {
-    /// An item in stored byte order.
+    /// Return an item in stored byte order.
     fn to_stored_order(&self, item: &[u8]) -> Vec<u8> {
         let mut to_stored_order = item.to_vec();
         if let Body::Bytes { swap: swap @ 2.. } = self {
@@ -359,7 +359,8 @@ impl Shard {
     }
 }
 
-/// The limit of the output of a foreign codec for `decoded` bytes: the engine does not know more.
+/// Return the limit of the output of a foreign codec for `decoded` bytes: the engine does not know
+/// more.
 fn max_foreign_bytes(decoded: usize) -> usize {
     decoded.saturating_mul(4).saturating_add(1 << 20)
 }

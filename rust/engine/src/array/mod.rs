@@ -55,7 +55,7 @@ enum Levels {
 }
 
 impl Levels {
-    /// The same levels with another fill value.
+    /// Return the same levels with another fill value.
     fn with_fill(&self, fill: &[u8]) -> Levels {
         match self {
             Levels::One(level) => {
@@ -127,12 +127,12 @@ fn check_shape(shape: &[u64]) -> Result<()> {
 }
 
 impl Array {
-    /// Whether chunks are shards.
+    /// Return whether chunks are shards.
     pub fn is_sharded(&self) -> bool {
         matches!(&self.levels, Levels::One(level) if matches!(level.body, Body::Shard(_)))
     }
 
-    /// Whether the engine encodes, decodes and names chunks without calling Python.
+    /// Return whether the engine encodes, decodes and names chunks without calling Python.
     pub fn is_native(&self) -> bool {
         self.has_numbered_keys() && matches!(&self.levels, Levels::One(level) if level.is_native())
     }
@@ -174,8 +174,8 @@ impl Array {
         })
     }
 
-    /// A copy of the array with another shape of the same rank and, if present, another fill value
-    /// in the form of [`Plan`]; the grid and the codecs stay.
+    /// Return a copy of the array with another shape of the same rank and, if present, another fill
+    /// value in the form of [`Plan`]; the grid and the codecs stay.
     pub fn with_shape_and_fill(&self, shape: &[u64], fill: Option<&[u8]>) -> Result<Array> {
         check_shape(shape)?;
         if shape.len() != self.dim_grids.len() {
@@ -205,7 +205,7 @@ impl Array {
         })
     }
 
-    /// The level of a chunk of `shape`, a chunk shape of the grid.
+    /// Return the level of a chunk of `shape`, a chunk shape of the grid.
     pub fn level(&self, shape: &[u64]) -> Result<LevelRef<'_>> {
         let Rectilinear { chains, levels: bound } = match &self.levels {
             Levels::One(level) => return Ok(LevelRef::One(level)),
@@ -239,12 +239,12 @@ impl Array {
         self.keys.push_key(cell, key)
     }
 
-    /// Whether keys consist of chunk numbers.
+    /// Return whether keys consist of chunk numbers.
     pub fn has_numbered_keys(&self) -> bool {
         matches!(self.keys, KeyEncoding::Numbers { .. })
     }
 
-    /// The chunk with `key`; None if no chunk has it, or keys do not consist of numbers.
+    /// Return the chunk with `key`; None if no chunk has it, or keys do not consist of numbers.
     pub fn cell_of_key(&self, prefix: &str, key: &str) -> Option<PerAxis<u64>> {
         self.keys.cell_of_key(key.strip_prefix(prefix)?, self.dim_grids.len())
     }

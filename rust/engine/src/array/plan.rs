@@ -59,7 +59,7 @@ pub enum KeyEncoding {
 }
 
 impl KeyEncoding {
-    /// The encodings by chunk numbers, each with both separators.
+    /// Return the encodings by chunk numbers, each with both separators.
     pub fn numbered() -> [KeyEncoding; 4] {
         [(true, '/'), (true, '.'), (false, '/'), (false, '.')]
             .map(|(with_c, separator)| KeyEncoding::Numbers { with_c, separator })
@@ -85,8 +85,8 @@ impl KeyEncoding {
         Ok(())
     }
 
-    /// The chunk of an array of `rank` axes with `key`; None if no chunk has it, or keys do not
-    /// consist of numbers.
+    /// Return the chunk of an array of `rank` axes with `key`; None if no chunk has it, or keys do
+    /// not consist of numbers.
     pub fn cell_of_key(&self, key: &str, rank: usize) -> Option<PerAxis<u64>> {
         let KeyEncoding::Numbers { with_c, separator } = *self else { return None };
         let numbers = match (with_c, rank) {
@@ -100,7 +100,7 @@ impl KeyEncoding {
         (cell.len() == rank).then_some(cell)
     }
 
-    /// Whether chunk keys of an array of `rank` axes may be in `folder`, which ends in "/".
+    /// Return whether chunk keys of an array of `rank` axes may be in `folder`, which ends in "/".
     pub fn has_folder(&self, folder: &str, rank: usize) -> bool {
         let KeyEncoding::Numbers { with_c, separator: '/' } = *self else { return false };
         let Some(folder) = folder.strip_suffix('/') else { return false };
@@ -124,7 +124,7 @@ impl Display for KeyEncoding {
     }
 }
 
-/// The value of `text` in decimal notation, without leading zeros.
+/// Return the value of `text` in decimal notation, without leading zeros.
 fn decimal(text: &[u8]) -> Option<u64> {
     let append = |number: u64, digit: &u8| {
         let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
@@ -172,7 +172,7 @@ pub enum Grid {
 
 /// The codecs of an array with several chunk shapes.
 pub trait ChainProvider: Send + Sync {
-    /// The codecs of a chunk of `shape`.
+    /// Return the codecs of a chunk of `shape`.
     fn chain(&self, shape: &[u64]) -> Result<Chain>;
 }
 

@@ -16,44 +16,44 @@ pub struct BytesCodecs {
 }
 
 impl BytesCodecs {
-    /// The chain of `codecs`, in encoding order.
+    /// Return the chain of `codecs`, in encoding order.
     pub fn new(codecs: Vec<Arc<dyn BytesCodec>>) -> Self {
         BytesCodecs { codecs }
     }
 
-    /// Whether all codecs are the engine's own.
+    /// Return whether all codecs are the engine's own.
     pub fn is_native(&self) -> bool {
         self.codecs.iter().all(|codec| codec.is_native())
     }
 
-    /// Whether the chain has no codec.
+    /// Return whether the chain has no codec.
     pub fn is_empty(&self) -> bool {
         self.codecs.is_empty()
     }
 
-    /// The encoded size of `decoded` bytes, if it does not depend on the data.
+    /// Return the encoded size of `decoded` bytes, if it does not depend on the data.
     pub fn fixed_size(&self, decoded: usize) -> Option<usize> {
         self.codecs.iter().try_fold(decoded, |size, codec| codec.fixed_size(size))
     }
 
-    /// The name of codec `position` in messages.
+    /// Return the name of codec `position` in messages.
     fn label(&self, position: usize) -> String {
         format!("{}, codec {} of {}", self.codecs[position].name(), position + 1, self.codecs.len())
     }
 
-    /// The maximum size of the input of codec `position` when `decoded` bytes are encoded. Other
-    /// writers may need more bytes than the engine.
+    /// Return the maximum size of the input of codec `position` when `decoded` bytes are encoded.
+    /// Other writers may need more bytes than the engine.
     fn limit(&self, position: usize, decoded: usize) -> usize {
         let ours = self.codecs[..position].iter().fold(decoded, |size, codec| codec.bound(size));
         with_slack(ours)
     }
 
-    /// The maximum size of the engine's encoding of `decoded` bytes.
+    /// Return the maximum size of the engine's encoding of `decoded` bytes.
     pub fn bound(&self, decoded: usize) -> usize {
         self.codecs.iter().fold(decoded, |size, codec| codec.bound(size))
     }
 
-    /// The maximum size of any accepted encoding of `decoded` bytes.
+    /// Return the maximum size of any accepted encoding of `decoded` bytes.
     pub fn max_encoded(&self, decoded: usize) -> usize {
         if self.codecs.is_empty() {
             decoded
@@ -62,19 +62,19 @@ impl BytesCodecs {
         }
     }
 
-    /// The minimum size of an encoding of `decoded` bytes.
+    /// Return the minimum size of an encoding of `decoded` bytes.
     pub fn min_encoded(&self, decoded: usize) -> usize {
         self.codecs.iter().fold(decoded, |size, codec| codec.min_encoded(size))
     }
 
-    /// The maximum size of the decoded bytes of `encoded` bytes.
+    /// Return the maximum size of the decoded bytes of `encoded` bytes.
     pub fn max_decoded(&self, encoded: usize) -> usize {
         let shrinks = |codec: &&Arc<dyn BytesCodec>| codec.fixed_size(1).is_none();
         let factor = self.codecs.iter().filter(shrinks).fold(1usize, |all, _| all.saturating_mul(MAX_RATIO));
         encoded.saturating_mul(factor)
     }
 
-    /// The decoded bytes as a slice of `encoded`, if no codec transforms them.
+    /// Return the decoded bytes as a slice of `encoded`, if no codec transforms them.
     pub fn view<'a>(&self, encoded: &'a [u8]) -> Option<Result<&'a [u8]>> {
         let mut bytes = encoded;
         for (position, codec) in self.codecs.iter().enumerate().rev() {
@@ -221,7 +221,7 @@ impl BytesCodecs {
     }
 }
 
-/// The size that other writers may need where the engine needs `ours` bytes.
+/// Return the size that other writers may need where the engine needs `ours` bytes.
 pub fn with_slack(ours: usize) -> usize {
     ours.saturating_mul(2).saturating_add(1 << 16)
 }

@@ -63,7 +63,7 @@ impl Checksum {
         }
     }
 
-    /// The bytes without their checksum, after verifying it.
+    /// Return the bytes without their checksum, after verifying it.
     fn verify(self, input: &[u8]) -> Result<&[u8]> {
         let parts = if self.at_start {
             input.split_first_chunk::<CHECKSUM_BYTES>().map(|(stored, body)| (body, stored))
@@ -175,7 +175,7 @@ fn lookup3(data: &[u8], initial: u32) -> u32 {
             u32::from_le_bytes([block[index], block[index + 1], block[index + 2], block[index + 3]])
         })
     }
-    /// The step of which both mixing functions consist.
+    /// Return the result of one step of both mixing functions.
     fn step(x: u32, y: u32, bits: u32) -> u32 {
         (x ^ y).wrapping_sub(y.rotate_left(bits))
     }

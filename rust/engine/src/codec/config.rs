@@ -42,24 +42,24 @@ pub struct Config {
 }
 
 impl Config {
-    /// The codec `name`, without parameters.
+    /// Return the codec `name`, without parameters.
     pub fn new(name: impl Into<String>) -> Self {
         Config { name: name.into(), values: Vec::new() }
     }
 
-    /// The same configuration with one more parameter.
+    /// Return the same configuration with one more parameter.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.values.push((name.into(), value.into()));
         self
     }
 
-    /// The name of the codec.
+    /// Return the name of the codec.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The compiled codec, or a `Kind::Argument` error that names the invalid parameter.
+    /// Return the compiled codec, or a `Kind::Argument` error that names the invalid parameter.
     pub fn compile(&self) -> Result<Arc<dyn BytesCodec>> {
         let known = CODECS.iter().find(|(name, _)| *name == self.name);
         let (_, compile) = known
@@ -67,7 +67,7 @@ impl Config {
         compile(self)
     }
 
-    /// An integer parameter.
+    /// Return an integer parameter.
     pub fn integer(&self, name: &str) -> Result<i64> {
         match self.get(name)? {
             Value::Integer(value) => Ok(*value),
@@ -75,7 +75,7 @@ impl Config {
         }
     }
 
-    /// A boolean parameter.
+    /// Return a boolean parameter.
     pub fn boolean(&self, name: &str) -> Result<bool> {
         match self.get(name)? {
             Value::Boolean(value) => Ok(*value),
@@ -83,7 +83,7 @@ impl Config {
         }
     }
 
-    /// A text parameter.
+    /// Return a text parameter.
     pub fn text(&self, name: &str) -> Result<&str> {
         match self.get(name)? {
             Value::Text(value) => Ok(value),
@@ -91,7 +91,7 @@ impl Config {
         }
     }
 
-    /// An error about a parameter.
+    /// Return an error about a parameter.
     pub fn wrong(&self, why: impl std::fmt::Display) -> Error {
         Error::new(Kind::Argument, format!("{}: {why}", self.name))
     }

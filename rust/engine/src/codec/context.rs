@@ -53,7 +53,7 @@ impl Context {
         get_or_create(&mut self.inflater, Inflater::new, "a Deflate decoder")
     }
 
-    /// The compressor of `level`, 0 to 12.
+    /// Return the compressor of `level`, 0 to 12.
     pub(super) fn deflater(&mut self, level: u8) -> Result<&mut Deflater> {
         let slot = self
             .deflaters
@@ -62,7 +62,7 @@ impl Context {
         get_or_create(slot, || Deflater::new(level), "a Deflate encoder")
     }
 
-    /// The state of LZ4's high-compression encoder, aligned to 8 bytes.
+    /// Return the state of LZ4's high-compression encoder, aligned to 8 bytes.
     pub(super) fn lz4hc(&mut self, bytes: usize) -> &mut [u64] {
         let words = bytes.div_ceil(8);
         if self.lz4hc.len() < words {
@@ -99,7 +99,7 @@ struct Line([u8; LINE_BYTES]);
 const LINE_BYTES: usize = 64;
 
 impl ReusableBuffer {
-    /// The first `bytes` bytes; allocates more if necessary.
+    /// Return the first `bytes` bytes. Allocate more if necessary.
     pub(super) fn bytes(&mut self, bytes: usize) -> &mut [u8] {
         let lines = bytes.div_ceil(LINE_BYTES);
         if self.0.len() < lines {

@@ -98,7 +98,7 @@ impl Deflater {
         NonNull::new(unsafe { sys::libdeflate_alloc_compressor(c_int::from(level)) }).map(Deflater)
     }
 
-    /// Encode into `out`; returns the number of bytes written, or 0 if `out` is too small.
+    /// Encode into `out`. Return the number of bytes written, or 0 if `out` is too small.
     pub(super) fn deflate(&mut self, wrapper: Wrapper, input: &[u8], out: &mut [MaybeUninit<u8>]) -> usize {
         let compress = match wrapper {
             Wrapper::Gzip => sys::libdeflate_gzip_compress,
@@ -127,7 +127,7 @@ enum Target<'a> {
 }
 
 impl Target<'_> {
-    /// Decode one stream to the end of the target; returns the number of bytes read and the new
+    /// Decode one stream to the end of the target. Return the number of bytes read and the new
     /// bytes.
     fn decode_stream(
         &mut self,
@@ -270,7 +270,7 @@ fn decode_gzip(inflater: &mut Inflater, input: &[u8], target: &mut Target<'_>) -
     }
 }
 
-/// The Deflate stream after a member's header (RFC 1952 §2.3).
+/// Return the Deflate stream after a member's header (RFC 1952 §2.3).
 fn skip_gzip_header(input: &[u8]) -> Result<&[u8]> {
     const HEADER_CRC: u8 = 2;
     const EXTRA: u8 = 4;

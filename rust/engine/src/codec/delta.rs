@@ -110,7 +110,7 @@ macro_rules! of_items {
 }
 
 impl Delta {
-    /// The size of the encoding of `decoded` bytes, or an error.
+    /// Return the size of the encoding of `decoded` bytes, or an error.
     fn stored_bytes(self, decoded: usize) -> Result<usize> {
         whole(decoded, self.item.bytes).and_then(|items| times(items, self.stored.bytes))
     }

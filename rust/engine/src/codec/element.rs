@@ -20,7 +20,7 @@ pub(super) struct Element {
 }
 
 impl Element {
-    /// The parameter `name` of `config`.
+    /// Return the parameter `name` of `config`.
     pub(super) fn of(config: &Config, name: &str) -> Result<Self> {
         let text = config.text(name)?;
         let parsed = || {
@@ -47,7 +47,7 @@ impl Element {
         parsed().ok_or_else(|| config.wrong(format!("{name} '{text}' is not a number type")))
     }
 
-    /// The item in `bytes`, sign-extended; the bits of a floating-point number.
+    /// Return the item in `bytes`, sign-extended; the bits of a floating-point number.
     pub(super) fn load(self, bytes: &[u8]) -> i64 {
         let mut word = [0; 8];
         let word_bytes = &mut word[..self.bytes];

@@ -15,7 +15,7 @@ pub type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
 /// A bytes-to-bytes codec outside the engine.
 pub trait ForeignCodec: Send + Sync {
-    /// The name in the metadata, for messages.
+    /// Return the name in the metadata, for messages.
     fn name(&self) -> &str;
 
     /// Encode `input` and pass the result to `sink`, once; return an error of `sink`.
@@ -72,7 +72,7 @@ impl BytesCodec for Foreign {
         false
     }
 
-    /// An estimate: a foreign codec may write more.
+    /// Return an estimate: a foreign codec may write more.
     fn bound(&self, decoded: usize) -> usize {
         decoded.saturating_add(decoded / 4).saturating_add(1024)
     }

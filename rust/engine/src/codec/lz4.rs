@@ -53,7 +53,7 @@ pub(super) fn decode_block(input: &[u8], out: &mut [MaybeUninit<u8>]) -> Result<
     }
 }
 
-/// Encode one raw block into `out`; returns the number of bytes written, or 0 if `out` is too
+/// Encode one raw block into `out`. Return the number of bytes written, or 0 if `out` is too
 /// small.
 pub(super) fn encode_block(input: &[u8], out: &mut [MaybeUninit<u8>], acceleration: c_int) -> usize {
     let Ok(input_bytes) = c_int::try_from(input.len()) else { return 0 };
@@ -98,7 +98,7 @@ pub(super) fn encode_block_hc(
     usize::try_from(written).unwrap_or(0)
 }
 
-/// The maximum size of a block of `decoded` bytes.
+/// Return the maximum size of a block of `decoded` bytes.
 fn block_bound(decoded: usize) -> usize {
     decoded.saturating_add(decoded / 255).saturating_add(16)
 }
@@ -122,7 +122,7 @@ impl Lz4 {
     }
 }
 
-/// The decoded size in the framing, and the block.
+/// Return the decoded size in the framing, and the block.
 fn split(input: &[u8]) -> Result<(usize, &[u8])> {
     let Some((size, block)) = input.split_first_chunk::<SIZE_BYTES>() else {
         return Err(Error::data(format!("{} bytes cannot hold the 4-byte size", input.len())));

@@ -30,24 +30,24 @@ pub use foreign::{Foreign, ForeignCodec, Sink};
 /// Contexts, hash tables and scratch memory are in the [`Context`] of each worker thread, so
 /// encoding and decoding allocate nothing per chunk.
 pub trait BytesCodec: Send + Sync + Debug {
-    /// The name in the metadata, for messages.
+    /// Return the name in the metadata, for messages.
     fn name(&self) -> &str;
 
-    /// Whether the codec is the engine's own and never calls Python.
+    /// Return whether the codec is the engine's own and never calls Python.
     fn is_native(&self) -> bool {
         true
     }
 
-    /// The size of the encoding of `decoded` bytes, if it does not depend on the data.
+    /// Return the size of the encoding of `decoded` bytes, if it does not depend on the data.
     fn fixed_size(&self, _decoded: usize) -> Option<usize> {
         None
     }
 
-    /// The maximum size of the engine's encoding of `decoded` bytes; an estimate for foreign
+    /// Return the maximum size of the engine's encoding of `decoded` bytes; an estimate for foreign
     /// codecs. Encodings of other writers may be larger.
     fn bound(&self, decoded: usize) -> usize;
 
-    /// The minimum size of an encoding of `decoded` bytes; 0 if unknown.
+    /// Return the minimum size of an encoding of `decoded` bytes; 0 if unknown.
     fn min_encoded(&self, decoded: usize) -> usize {
         self.fixed_size(decoded).unwrap_or(0)
     }
@@ -60,7 +60,7 @@ pub trait BytesCodec: Send + Sync + Debug {
     /// More bytes are a `Kind::Data` error, raised before allocating them.
     fn decode(&self, input: &[u8], out: &mut Vec<u8>, limit: usize, context: &mut Context) -> Result<()>;
 
-    /// The decoded bytes as a slice of `input` (checksums), otherwise None.
+    /// Return the decoded bytes as a slice of `input` (checksums), otherwise None.
     fn decode_view<'a>(&self, _input: &'a [u8]) -> Option<Result<&'a [u8]>> {
         None
     }

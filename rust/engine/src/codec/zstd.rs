@@ -84,7 +84,7 @@ fn is_too_small(code: usize) -> bool {
     unsafe { zstd_sys::ZSTD_getErrorCode(code) == ZSTD_ErrorCode::ZSTD_error_dstSize_tooSmall }
 }
 
-/// The error of a failed decoding, with a clear message where Zstandard's is obscure.
+/// Return the error of a failed decoding, with a clear message where Zstandard's is obscure.
 pub(super) fn failure(code: usize) -> Error {
     // SAFETY: a pure function of the number.
     let error_code = unsafe { zstd_sys::ZSTD_getErrorCode(code) };

@@ -6,13 +6,13 @@
 pub(crate) struct BFloat16(pub(crate) u16);
 
 impl BFloat16 {
-    /// The same number as an `f32`.
+    /// Return the same number as an `f32`.
     #[inline(always)]
     pub(crate) fn widen(self) -> f32 {
         f32::from_bits(u32::from(self.0) << 16)
     }
 
-    /// The nearest number, ties to even.
+    /// Return the nearest number, ties to even.
     #[inline(always)]
     pub(crate) fn narrow(wide: f32) -> Self {
         let bits = wide.to_bits();
@@ -27,7 +27,7 @@ impl BFloat16 {
 pub(crate) struct Float16(pub(crate) u16);
 
 impl Float16 {
-    /// The same number as an `f32`.
+    /// Return the same number as an `f32`.
     #[inline(always)]
     pub(crate) fn widen(self) -> f32 {
         // The bits move to their position in an `f32`, and a multiplication corrects the exponent
@@ -37,7 +37,7 @@ impl Float16 {
         f32::from_bits(magnitude.to_bits() | infinite | u32::from(self.0 & 0x8000) << 16)
     }
 
-    /// The nearest number, ties to even.
+    /// Return the nearest number, ties to even.
     #[inline(always)]
     pub(crate) fn narrow(wide: f32) -> Self {
         let sign = wide.to_bits() >> 16 & 0x8000;

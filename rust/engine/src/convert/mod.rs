@@ -68,7 +68,7 @@ pub struct Tables {
 }
 
 impl Number<'_> {
-    /// The size of an item; None if the type is unknown.
+    /// Return the size of an item; None if the type is unknown.
     #[must_use]
     pub fn bytes(&self) -> Option<usize> {
         match *self {
@@ -78,7 +78,7 @@ impl Number<'_> {
         }
     }
 
-    /// The type of both parts of a complex number.
+    /// Return the type of both parts of a complex number.
     fn part(&self) -> Option<Self> {
         match *self {
             Number::Named("c8") => Some(Number::Named("f4")),
@@ -264,7 +264,7 @@ impl Work<'_> {
     }
 }
 
-/// The fastest function of this processor.
+/// Return the fastest function of this processor.
 fn load_row<H: 'static, I: Load<H> + 'static>() -> Row<LoadRow<H>> {
     let is_native = TypeId::of::<H>() == TypeId::of::<I>();
     #[cfg(target_arch = "x86_64")]
@@ -274,7 +274,7 @@ fn load_row<H: 'static, I: Load<H> + 'static>() -> Row<LoadRow<H>> {
     Row { function: load::<H, I>, is_native }
 }
 
-/// The fastest function of this processor.
+/// Return the fastest function of this processor.
 fn store_row<H: Copy + 'static, I: Store<H> + 'static>() -> Row<StoreRow<H>> {
     let is_native = TypeId::of::<H>() == TypeId::of::<I>();
     #[cfg(target_arch = "x86_64")]

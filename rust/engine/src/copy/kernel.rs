@@ -23,7 +23,7 @@ pub(super) struct Inner<'a> {
 }
 
 impl Inner<'_> {
-    /// Whether the plan is one plain run.
+    /// Return whether the plan is one plain run.
     pub(super) fn is_single_run(&self) -> bool {
         self.rows.count == 1 && self.cells.count == 1 && self.list.is_empty() && self.unit == 1
     }
@@ -246,8 +246,8 @@ unsafe fn wide<S: Shape, M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u
     unsafe { S::run::<M>(inner, src, dst) }
 }
 
-/// The fastest loops of shape `S` around mover `M` on this processor. Wider vectors do not help
-/// movers of one register unless the shape uses them.
+/// Return the fastest loops of shape `S` around mover `M` on this processor. Wider vectors do not
+/// help movers of one register unless the shape uses them.
 fn fastest<S: Shape, M: Move>() -> Kernel {
     #[cfg(target_arch = "x86_64")]
     {
@@ -259,7 +259,7 @@ fn fastest<S: Shape, M: Move>() -> Kernel {
     S::run::<M>
 }
 
-/// The loops of shape `S` around the mover for this run and unit.
+/// Return the loops of shape `S` around the mover for this run and unit.
 pub(super) fn kernel_of<S: Shape>(run: usize, unit: usize) -> Kernel {
     match (unit, run) {
         (1, 1) => fastest::<S, Words<u8, 1, false>>(),
@@ -456,7 +456,7 @@ impl Shape for List {
     }
 }
 
-/// The kernel for rows of cells.
+/// Return the kernel for rows of cells.
 pub(super) fn grid(inner: &Inner<'_>) -> Kernel {
     let Inner { cells, run, unit, .. } = *inner;
     let size = run as isize;
@@ -481,7 +481,7 @@ pub(super) fn grid(inner: &Inner<'_>) -> Kernel {
     kernel_of::<Grid>(run, unit)
 }
 
-/// The kernel for a list.
+/// Return the kernel for a list.
 pub(super) fn list(inner: &Inner<'_>) -> Kernel {
     kernel_of::<List>(inner.run, inner.unit)
 }

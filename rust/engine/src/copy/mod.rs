@@ -130,8 +130,8 @@ impl<'a> Levels<'a> {
     }
 }
 
-/// The sort key of an axis: its destination stride, then its source stride. The first step of a
-/// list counts.
+/// Return the sort key of an axis: its destination stride, then its source stride. The first step
+/// of a list counts.
 fn weight(axis: &Axis<'_>) -> (usize, usize) {
     match *axis {
         Axis::Strided { src, dst, .. } => (dst.unsigned_abs(), src.unsigned_abs()),
@@ -237,8 +237,8 @@ impl<'a> Plan<'a> {
         Plan { levels, inner, kernel, src_shift, dst_shift, empty }
     }
 
-    /// The size in bytes if the whole copy is one `memcpy` between the two base pointers, so that a
-    /// decoder may write to the destination directly.
+    /// Return the size in bytes if the whole copy is one `memcpy` between the two base pointers, so
+    /// that a decoder may write to the destination directly.
     #[must_use]
     pub fn contiguous_bytes(&self) -> Option<usize> {
         if self.empty {
@@ -356,7 +356,7 @@ fn choose<'a>(levels: &mut Levels<'a>, run: usize, unit: usize, src_mask: isize)
     }
 }
 
-/// The axis with a smaller source stride than `cells`, if any.
+/// Return the axis with a smaller source stride than `cells`, if any.
 fn closest_source(levels: &Levels<'_>, cells: Dim) -> Option<(usize, Dim)> {
     (0..levels.len)
         .filter_map(|position| levels.strided(position).map(|dim| (position, dim)))
@@ -382,8 +382,8 @@ pub unsafe fn fill(dst: *mut u8, axes: &[Axis<'_>], value: &[u8]) {
     unsafe { Plan::fill(axes, value.len()).run(value.as_ptr(), dst) }
 }
 
-/// Whether `work` returns true for the source and destination offsets of every step of the nest
-/// `axes`; stops at the first false.
+/// Return whether `work` returns true for the source and destination offsets of every step of the
+/// nest `axes`; stops at the first false.
 pub fn all_steps(axes: &[Axis<'_>], work: &mut dyn FnMut(isize, isize) -> bool) -> bool {
     let Some((axis, rest)) = axes.split_first() else { return work(0, 0) };
     let mut visit = |src: isize, dst: isize| match rest {

@@ -27,7 +27,7 @@ impl<'a> Walk<'a> {
         counts.fold(1, usize::saturating_mul)
     }
 
-    /// The axis that can be divided into `pieces` pieces without a common destination.
+    /// Return the axis that can be divided into `pieces` pieces without a common destination.
     fn divisible_axis(&self, pieces: usize) -> Option<usize> {
         self.axes.iter().position(|axis| match *axis {
             Axis::Strided { count, dst, .. } => dst != 0 && count >= pieces,
@@ -96,8 +96,8 @@ pub fn in_pieces(
     })
 }
 
-/// The ends of batches of consecutive tasks: each has about the same number of items and at least
-/// one task.
+/// Return the ends of batches of consecutive tasks: each has about the same number of items and at
+/// least one task.
 pub(super) fn batch_ends(items: impl Iterator<Item = usize> + Clone, count: usize) -> Vec<usize> {
     let total = items.clone().fold(0, usize::saturating_add);
     let batch_size = total.div_ceil(count.max(1)).max(1);

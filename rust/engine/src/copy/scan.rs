@@ -1,6 +1,6 @@
 //! Scans over one contiguous buffer.
 
-/// Whether every item of `data` equals `item` bit by bit. False if the size of `data` is no
+/// Return whether every item of `data` equals `item` bit by bit. False if the size of `data` is no
 /// multiple of the item size. An empty buffer is filled.
 #[must_use]
 pub fn is_filled(data: &[u8], item: &[u8]) -> bool {
@@ -15,7 +15,7 @@ pub fn is_filled(data: &[u8], item: &[u8]) -> bool {
     }
 }
 
-/// Whether every byte is 0 or 1.
+/// Return whether every byte is 0 or 1.
 #[must_use]
 pub fn are_valid_bools(data: &[u8]) -> bool {
     // Blocks, so that the inner loop has no exit and is vectorised.

@@ -45,7 +45,7 @@ impl Shape for Blocks {
     }
 }
 
-/// Whether enough rows are adjacent in the source and enough cells in the destination.
+/// Return whether enough rows are adjacent in the source and enough cells in the destination.
 fn fits_tiles(inner: &Inner<'_>) -> bool {
     let Inner { rows, cells, run, .. } = *inner;
     let side = VECTOR / run;
@@ -92,8 +92,8 @@ fn element_mut(base: *mut u8, stride: isize, index: usize) -> *mut u8 {
     base.wrapping_offset(stride.wrapping_mul(index as isize))
 }
 
-/// The blocks of an axis of at least `tile` runs: the start and the number of runs of each, a
-/// multiple of `tile` up to `side`. The last block may overlap the previous one.
+/// Return the blocks of an axis of at least `tile` runs: the start and the number of runs of each,
+/// a multiple of `tile` up to `side`. The last block may overlap the previous one.
 #[inline(always)]
 fn blocks(count: usize, side: usize, tile: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut covered = 0;
@@ -108,8 +108,8 @@ fn blocks(count: usize, side: usize, tile: usize) -> impl Iterator<Item = (usize
     })
 }
 
-/// The number of cells before the first cache line boundary of the destination, if it is the same
-/// for all rows and a multiple of tiles: later blocks write whole lines.
+/// Return the number of cells before the first cache line boundary of the destination, if it is the
+/// same for all rows and a multiple of tiles: later blocks write whole lines.
 #[inline(always)]
 fn lead<const E: usize, const N: usize>(inner: &Inner<'_>, dst: *mut u8) -> usize {
     let bytes = (dst as usize).wrapping_neg() % LINE;
@@ -284,7 +284,7 @@ unsafe fn portable_tile<const E: usize, const N: usize>(src: *const u8, stride: 
     }
 }
 
-/// The kernel for a transposition.
+/// Return the kernel for a transposition.
 pub(super) fn tiles(inner: &Inner<'_>) -> Kernel {
     kernel_of::<Blocks>(inner.run, inner.unit)
 }

@@ -51,7 +51,7 @@ impl Positions {
 }
 
 impl Blocks {
-    /// The blocks that a transform needs; None for an empty domain.
+    /// Return the blocks that a transform needs; None for an empty domain.
     ///
     /// # Errors
     /// `Kind::Selection` if the domain is not finite, or a position has no block.
@@ -109,8 +109,8 @@ impl Blocks {
         Ok(Some(BlockSources { positions, order }))
     }
 
-    /// The base elements of the blocks in some rows along the first dimension: as a transform of
-    /// the array, with the division into blocks.
+    /// Return the base elements of the blocks in some rows along the first dimension: as a
+    /// transform of the array, with the division into blocks.
     ///
     /// # Errors
     /// `Kind::Selection` if it does not fit the base.
@@ -162,7 +162,7 @@ impl Blocks {
         Ok(BlockRange { first: begin.0, size, items: items.map(Iterator::collect), blocks })
     }
 
-    /// The base interval of a position.
+    /// Return the base interval of a position.
     fn base_interval(&self, k: usize, position: i64) -> (i64, i64) {
         let (dim, factor) = (&self.base.dims[k], i128::from(self.factors[k]));
         if factor == 1 {
@@ -185,7 +185,7 @@ struct BlockRange {
     blocks: AxisBlocks,
 }
 
-/// The division of an axis whose blocks are complete except the first and the last.
+/// Return the division of an axis whose blocks are complete except the first and the last.
 fn divide(first: i64, last: i64, factor: i64, count: usize) -> AxisBlocks {
     let first = if first == factor { 0 } else { first as usize };
     let lead = usize::from(first > 0);
@@ -194,12 +194,12 @@ fn divide(first: i64, last: i64, factor: i64, count: usize) -> AxisBlocks {
 }
 
 impl BlockSources {
-    /// The number of positions of each dimension.
+    /// Return the number of positions of each dimension.
     pub fn counts(&self) -> impl Iterator<Item = usize> + '_ {
         self.positions.iter().map(Positions::count)
     }
 
-    /// Whether the positions of the view are in the order of the product.
+    /// Return whether the positions of the view are in the order of the product.
     #[must_use]
     pub fn is_in_order(&self) -> bool {
         let (dims, maps) = (&self.order.dims, &self.order.maps);

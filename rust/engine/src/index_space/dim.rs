@@ -12,12 +12,12 @@ pub const INFINITE: i64 = (1 << 62) - 1;
 /// The upper bound of a dimension without one.
 pub const END: i64 = INFINITE + 1;
 
-/// Whether `[lower, upper)` is a valid interval of indices.
+/// Return whether `[lower, upper)` is a valid interval of indices.
 pub fn is_interval(lower: i64, upper: i64) -> bool {
     (-INFINITE..INFINITE).contains(&lower) && (lower..=END).contains(&upper) && upper > 1 - INFINITE
 }
 
-/// The end of an interval of `size` indices; infinite for the maximum size.
+/// Return the end of an interval of `size` indices; infinite for the maximum size.
 pub fn end(lower: i64, size: i64) -> i64 {
     if size == i64::MAX {
         END
@@ -26,7 +26,7 @@ pub fn end(lower: i64, size: i64) -> i64 {
     }
 }
 
-/// Whether a finite index is in a half-open interval.
+/// Return whether a finite index is in a half-open interval.
 pub fn contains((lower, upper): (i64, i64), index: i64) -> bool {
     (lower.max(1 - INFINITE)..upper.min(INFINITE)).contains(&index)
 }
@@ -81,12 +81,12 @@ impl LinearMap {
 }
 
 impl Dim {
-    /// The interval `[lower, upper)` with explicit bounds and without a label.
+    /// Return the interval `[lower, upper)` with explicit bounds and without a label.
     pub fn new(lower: i64, upper: i64) -> Dim {
         Dim { lower, upper, implicit: (false, false), label: None }
     }
 
-    /// A new axis: `[0*, 1*)`.
+    /// Return a new axis: `[0*, 1*)`.
     pub(super) fn new_axis() -> Dim {
         Dim { implicit: (true, true), ..Dim::new(0, 1) }
     }
@@ -96,38 +96,38 @@ impl Dim {
         Dim { lower, upper, implicit, label: self.label.clone() }
     }
 
-    /// The number of indices.
+    /// Return the number of indices.
     pub fn size(&self) -> i64 {
         self.upper - self.lower
     }
 
-    /// Whether the interval is empty.
+    /// Return whether the interval is empty.
     pub fn is_empty(&self) -> bool {
         self.upper == self.lower
     }
 
-    /// Whether the interval is empty and both bounds are explicit.
+    /// Return whether the interval is empty and both bounds are explicit.
     pub fn is_always_empty(&self) -> bool {
         self.is_empty() && self.implicit == (false, false)
     }
 
-    /// Whether both bounds are finite.
+    /// Return whether both bounds are finite.
     pub fn is_finite(&self) -> bool {
         self.lower > -INFINITE && self.upper <= INFINITE
     }
 
-    /// The interval as text, without the label.
+    /// Return the interval as text, without the label.
     pub fn bounds(&self) -> Bounds<'_> {
         Bounds(self)
     }
 
-    /// The interval of valid indices; implicit bounds do not limit it.
+    /// Return the interval of valid indices; implicit bounds do not limit it.
     pub fn valid_range(&self) -> (i64, i64) {
         let lower = if self.implicit.0 { -INFINITE } else { self.lower };
         (lower, if self.implicit.1 { END } else { self.upper })
     }
 
-    /// A hint for negative indices that were meant from the end; "" for others.
+    /// Return a hint for negative indices that were meant from the end; "" for others.
     pub(super) fn negative_index_hint(&self, indices: impl IntoIterator<Item = i64>) -> String {
         if self.lower < 0 || indices.into_iter().all(|index| index >= 0) {
             return String::new();
@@ -157,7 +157,7 @@ impl Dim {
         }
     }
 
-    /// The smallest interval that contains both. Of equal bounds the explicit one wins.
+    /// Return the smallest interval that contains both. Of equal bounds the explicit one wins.
     ///
     /// # Errors
     /// `Kind::Argument` for different labels.
@@ -173,7 +173,7 @@ impl Dim {
         Ok(Dim { lower, upper, implicit: (left.0 && right.0, left.1 && right.1), label })
     }
 
-    /// The intersection. Of equal bounds the explicit one wins.
+    /// Return the intersection. Of equal bounds the explicit one wins.
     ///
     /// # Errors
     /// `Kind::Argument` for different labels.
@@ -205,7 +205,7 @@ impl Dim {
         }
     }
 
-    /// The common label of two dimensions; a missing label agrees with any.
+    /// Return the common label of two dimensions; a missing label agrees with any.
     fn common_label(&self, other: &Dim) -> Result<Option<Arc<str>>> {
         match (&self.label, &other.label) {
             (Some(left), Some(right)) if left != right => {
@@ -216,7 +216,7 @@ impl Dim {
         }
     }
 
-    /// The multiples of `by`, divided by it.
+    /// Return the multiples of `by`, divided by it.
     pub(super) fn strided(&self, by: i64) -> Dim {
         let ceil = |value: i64, by: i64| -floor_div(-i128::from(value), i128::from(by)) as i64;
         let implicit = if by > 0 { self.implicit } else { (self.implicit.1, self.implicit.0) };
@@ -327,7 +327,7 @@ impl fmt::Display for Bounds<'_> {
     }
 }
 
-/// The quotient, rounded down.
+/// Return the quotient, rounded down.
 pub(super) fn floor_div(value: i128, by: i128) -> i128 {
     let quotient = value / by;
     quotient - i128::from(value % by != 0 && (value < 0) != (by < 0))

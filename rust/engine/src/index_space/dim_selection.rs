@@ -18,7 +18,7 @@ pub enum DimSelector {
 }
 
 impl IndexTransform {
-    /// The numbers of the selected dimensions.
+    /// Return the numbers of the selected dimensions.
     ///
     /// # Errors
     /// `Kind::Selection` if a dimension does not exist, or is selected twice.
@@ -55,7 +55,7 @@ pub(super) fn resolve_number(number: i64, rank: usize) -> Result<usize> {
     Ok(number.rem_euclid(size) as usize)
 }
 
-/// The number of the dimension with a label.
+/// Return the number of the dimension with a label.
 pub(super) fn find_label(label: &str, dims: &[Dim]) -> Result<usize> {
     let numbers = dims.iter().position(|dim| dim.label.as_deref() == Some(label));
     numbers.ok_or_else(|| {
@@ -69,7 +69,7 @@ pub(super) fn find_label(label: &str, dims: &[Dim]) -> Result<usize> {
     })
 }
 
-/// The numbers of a range of dimensions.
+/// Return the numbers of a range of dimensions.
 pub(super) fn resolve_range(range: Slice, rank: usize) -> Result<Vec<usize>> {
     let by = range.step.unwrap_or(1);
     if by == 0 {
@@ -105,7 +105,7 @@ fn range_numbers(start: i64, stop: i64, by: i64) -> impl Iterator<Item = i64> {
     })
 }
 
-/// The numbers, in the result, of a selection to which terms add new dimensions.
+/// Return the numbers, in the result, of a selection to which terms add new dimensions.
 ///
 /// # Errors
 /// `Kind::Selection` if the terms do not fit the selection, or a label selects a new dimension.
@@ -148,8 +148,8 @@ pub(super) fn numbers_with_new_dims(
     check_unique(numbers)
 }
 
-/// The number of selected dimensions while the final rank is unknown: both ends of a range must
-/// count from the same side.
+/// Return the number of selected dimensions while the final rank is unknown: both ends of a range
+/// must count from the same side.
 fn count_dims(name: &DimSelector) -> Result<usize> {
     let DimSelector::Range(range) = name else {
         return Ok(1);
@@ -171,7 +171,7 @@ fn count_dims(name: &DimSelector) -> Result<usize> {
     Ok(range_numbers(start, stop, by).count())
 }
 
-/// Whether each selected dimension is new.
+/// Return whether each selected dimension is new.
 fn new_flags(terms: &[IndexTerm], count_dims: usize) -> Result<Vec<bool>> {
     let terms = expand_ellipsis(terms.to_vec(), count_dims, IndexTerm::selected_dims, false)?;
     Ok(terms.iter().filter(|term| !term.indexes_nothing()).map(IndexTerm::is_new).collect())

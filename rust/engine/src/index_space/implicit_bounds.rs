@@ -66,7 +66,7 @@ impl IndexTransform {
     }
 }
 
-/// The interval that `offset + stride * index` maps into `base_dim`.
+/// Return the interval that `offset + stride * index` maps into `base_dim`.
 pub(super) fn preimage_interval(base_dim: &Dim, offset: i64, stride: i64) -> Result<Dim> {
     let (mut below, mut above) = (base_dim.lower == -INFINITE, base_dim.upper > INFINITE);
     let (offset, mut stride) = (i128::from(offset), i128::from(stride));
@@ -96,7 +96,7 @@ pub(super) fn preimage_interval(base_dim: &Dim, offset: i64, stride: i64) -> Res
     Ok(Dim { implicit, ..Dim::new(first as i64, end as i64) })
 }
 
-/// The intersection of two intervals; explicit bounds win over implicit ones.
+/// Return the intersection of two intervals; explicit bounds win over implicit ones.
 fn merge_bounds(left: &Dim, right: &Dim) -> Dim {
     let lower = match (left.implicit.0, right.implicit.0) {
         (false, true) => left.lower,
@@ -112,7 +112,7 @@ fn merge_bounds(left: &Dim, right: &Dim) -> Dim {
     Dim { implicit, ..Dim::new(lower, upper.max(lower)) }
 }
 
-/// A dimension with inferred bounds in place of implicit ones.
+/// Return a dimension with inferred bounds in place of implicit ones.
 pub(super) fn resolve_dim(k: usize, dim: &Dim, inferred: &Dim, empty: bool) -> Result<Dim> {
     let lower = if dim.implicit.0 { inferred.lower } else { dim.lower };
     let upper = if dim.implicit.1 { inferred.upper } else { dim.upper }.max(lower);

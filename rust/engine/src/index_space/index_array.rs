@@ -51,8 +51,8 @@ impl IndexArray {
         (size == items.len()).then(|| IndexArray { items: Arc::new(items), start: 0, axes })
     }
 
-    /// The positions where a mask is true, in C order: one array per axis. None if the shape does
-    /// not match.
+    /// Return the positions where a mask is true, in C order: one array per axis. None if the shape
+    /// does not match.
     pub fn from_mask(mask: &[bool], shape: &[usize]) -> Option<Vec<IndexArray>> {
         if shape.iter().product::<usize>() != mask.len() {
             return None;
@@ -82,38 +82,38 @@ impl IndexArray {
         Some(lists)
     }
 
-    /// The number of axes.
+    /// Return the number of axes.
     pub fn rank(&self) -> usize {
         self.axes.len()
     }
 
-    /// The length of an axis.
+    /// Return the length of an axis.
     pub fn len(&self, axis: usize) -> usize {
         self.axes[axis].len
     }
 
-    /// Whether the array runs along an axis. A part with one item left still does, and repeats it,
-    /// as in TensorStore.
+    /// Return whether the array runs along an axis. A part with one item left still does, and
+    /// repeats it, as in TensorStore.
     pub fn varies(&self, axis: usize) -> bool {
         self.axes[axis] != UNIT_AXIS
     }
 
-    /// The length of each axis.
+    /// Return the length of each axis.
     pub fn shape(&self) -> PerDimension<usize> {
         self.axes.iter().map(|axis| axis.len).collect()
     }
 
-    /// The absolute stride of each axis in items; 0 for length 1.
+    /// Return the absolute stride of each axis in items; 0 for length 1.
     pub fn item_strides(&self) -> PerDimension<usize> {
         self.axes.iter().map(|axis| if axis.len == 1 { 0 } else { axis.stride.unsigned_abs() }).collect()
     }
 
-    /// The number of items.
+    /// Return the number of items.
     pub fn size(&self) -> usize {
         self.axes.iter().map(|axis| axis.len).product()
     }
 
-    /// The first item, if any.
+    /// Return the first item, if any.
     pub fn first(&self) -> Option<i64> {
         if self.size() == 0 {
             return None;
@@ -121,7 +121,7 @@ impl IndexArray {
         self.items.get(self.start).copied()
     }
 
-    /// The least and the greatest item, if any.
+    /// Return the least and the greatest item, if any.
     pub fn min_max(&self) -> Option<(i64, i64)> {
         let first = self.first()?;
         let (mut min, mut max) = (first, first);
@@ -129,7 +129,7 @@ impl IndexArray {
         Some((min, max))
     }
 
-    /// Whether all items are in `[lower, upper)`, an interval of indices.
+    /// Return whether all items are in `[lower, upper)`, an interval of indices.
     pub(super) fn all_within(&self, lower: i64, upper: i64) -> bool {
         // An item outside sets the sign of one of the differences, even if it wraps. Without
         // branches the loop is vectorised.
@@ -147,15 +147,15 @@ impl IndexArray {
         self.axes[axis]
     }
 
-    /// The items in C order.
+    /// Return the items in C order.
     pub fn to_vec(&self) -> Vec<i64> {
         let mut items = Vec::with_capacity(self.size());
         self.for_each(&self.axes, |item| items.push(item));
         items
     }
 
-    /// The same items in an array of `rank` axes, with the axes at `positions` and others of length
-    /// 1.
+    /// Return the same items in an array of `rank` axes, with the axes at `positions` and others of
+    /// length 1.
     pub(super) fn with_axes_at(&self, positions: &[usize], rank: usize) -> IndexArray {
         let mut axes: PerDimension<Axis> = (0..rank).map(|_| UNIT_AXIS).collect();
         // A broadcast array may have fewer axes than `positions`: they match from the end.
@@ -165,13 +165,13 @@ impl IndexArray {
         IndexArray { items: self.items.clone(), start: self.start, axes }
     }
 
-    /// The same items with reordered axes.
+    /// Return the same items with reordered axes.
     pub(super) fn transposed(&self, order: impl Iterator<Item = usize>) -> IndexArray {
         let axes = order.map(|axis| self.axes[axis]).collect();
         IndexArray { items: self.items.clone(), start: self.start, axes }
     }
 
-    /// The same items, constant along those axes that have length 1.
+    /// Return the same items, constant along those axes that have length 1.
     pub(super) fn without_unit_axes(&self, along: &[usize]) -> IndexArray {
         let mut axes = self.axes.clone();
         for &k in along.iter().filter(|&&k| self.axes[k].len == 1) {
@@ -206,7 +206,7 @@ impl IndexArray {
         }
     }
 
-    /// The items at strided positions, moved by lists.
+    /// Return the items at strided positions, moved by lists.
     fn gather(&self, start: isize, axes: &[Axis], lists: &[List<'_>]) -> IndexArray {
         let mut shape: PerDimension<usize> = axes.iter().map(|axis| axis.len).collect();
         for list in lists {
@@ -252,7 +252,7 @@ impl IndexArray {
         self.with_axis_order(items, &shape, &order)
     }
 
-    /// The items as a slice, if they are contiguous in C order of `shape`.
+    /// Return the items as a slice, if they are contiguous in C order of `shape`.
     fn as_contiguous(&self, shape: &[usize]) -> Option<&[i64]> {
         let mut next = 1;
         for (axis, &len) in self.axes.iter().zip(shape).rev().filter(|(_, &len)| len != 1) {
@@ -291,8 +291,8 @@ impl IndexArray {
     }
 }
 
-/// The axes of the result, slowest first, in TensorStore's order, which specs of arrays in memory
-/// show: axes of lists (the first list first), then by stride.
+/// Return the axes of the result, slowest first, in TensorStore's order, which specs of arrays in
+/// memory show: axes of lists (the first list first), then by stride.
 fn axes_slowest_first(axes: &[Axis], lists: &[List<'_>]) -> PerDimension<usize> {
     let by_stride =
         |axes: &[Axis], a: usize, b: usize| axes[b].stride.unsigned_abs().cmp(&axes[a].stride.unsigned_abs());

@@ -87,7 +87,7 @@ pub struct BoundedIndexArray {
 pub const WHOLE: (i64, i64) = (-INFINITE, END);
 
 impl OutputMap {
-    /// A constant map.
+    /// Return a constant map.
     pub fn constant(offset: i64) -> OutputMap {
         OutputMap { offset, stride: 0, source: MapSource::Constant }
     }
@@ -106,7 +106,7 @@ impl OutputMap {
         }
     }
 
-    /// The map of `offset + stride * x`, as offset and stride, if they fit into 64 bits.
+    /// Return the map of `offset + stride * x`, as offset and stride, if they fit into 64 bits.
     fn compose_linear(&self, offset: i64, stride: i64) -> Result<(i64, i64)> {
         if self.stride == 1 && self.offset == 0 {
             return Ok((offset, stride));
@@ -121,7 +121,7 @@ impl OutputMap {
         }
     }
 
-    /// The constant value of a map without input dimensions.
+    /// Return the constant value of a map without input dimensions.
     fn constant_value(&self) -> i64 {
         let item = match &self.source {
             MapSource::IndexArray(array) => array.indices.first().unwrap_or(0),
@@ -235,20 +235,20 @@ impl AsRef<IndexTransform> for IndexTransform {
 }
 
 impl IndexTransform {
-    /// The identity transform.
+    /// Return the identity transform.
     pub fn identity(dims: PerDimension<Dim>) -> IndexTransform {
         let maps = (0..dims.len()).map(|k| OutputMap::from_dimension(k, 0, 1)).collect();
         IndexTransform { dims, maps }
     }
 
-    /// Whether this is the identity transform.
+    /// Return whether this is the identity transform.
     pub fn is_identity(&self) -> bool {
         let is_same = |(k, map): (usize, &OutputMap)| *map == OutputMap::from_dimension(k, 0, 1);
         self.maps.len() == self.dims.len() && self.maps.iter().enumerate().all(is_same)
     }
 
-    /// The input dimension, offset and stride of each output map; the dimension is None for other
-    /// maps.
+    /// Return the input dimension, offset and stride of each output map; the dimension is None for
+    /// other maps.
     pub fn linear_maps(&self) -> impl Iterator<Item = (Option<usize>, i64, i64)> + '_ {
         self.maps.iter().map(|map| match map.source {
             MapSource::InputDimension(k) => (Some(k), map.offset, map.stride),
@@ -256,8 +256,8 @@ impl IndexTransform {
         })
     }
 
-    /// The base index of a position inside the domain; None if it is outside, or a map has an index
-    /// array.
+    /// Return the base index of a position inside the domain; None if it is outside, or a map has
+    /// an index array.
     pub fn followed(&self, position: &[i64]) -> Option<PerDimension<i64>> {
         let is_inside = |(dim, &at): (&Dim, &i64)| contains((dim.lower, dim.upper), at);
         if position.len() != self.dims.len() || !self.dims.iter().zip(position).all(is_inside) {
@@ -271,7 +271,7 @@ impl IndexTransform {
         self.maps.iter().map(along).collect()
     }
 
-    /// The number of output maps that depend on an input dimension.
+    /// Return the number of output maps that depend on an input dimension.
     pub fn count_dependent_maps(&self, dimension: usize) -> usize {
         let follows = |map: &&OutputMap| match &map.source {
             MapSource::Constant => false,
@@ -382,7 +382,7 @@ fn check_mapped_positions(map: &OutputMap, array: &BoundedIndexArray, dim: &Dim)
     Ok(())
 }
 
-/// The position in a dimension to which a map takes an index.
+/// Return the position in a dimension to which a map takes an index.
 fn mapped_position(map: &OutputMap, index: i64, dim: &Dim) -> Result<usize> {
     position_in(map.compose_linear(index, 0)?.0, dim)
 }
@@ -394,7 +394,7 @@ fn position_in(index: i64, dim: &Dim) -> Result<usize> {
     Ok((index - dim.lower) as usize)
 }
 
-/// Whether the domain is empty whatever its implicit bounds become.
+/// Return whether the domain is empty whatever its implicit bounds become.
 fn is_always_empty(dims: &[Dim]) -> bool {
     dims.iter().any(Dim::is_always_empty)
 }
@@ -442,12 +442,12 @@ fn selection_error(message: impl Into<String>) -> Error {
     Error::new(Kind::Selection, message)
 }
 
-/// The error of positions outside their bounds.
+/// Return the error of positions outside their bounds.
 fn out_of_bounds_error(message: impl Into<String>) -> Error {
     Error { code: Some("out_of_bounds"), ..selection_error(message) }
 }
 
-/// A label for messages, shortened if it is long.
+/// Return a label for messages, shortened if it is long.
 fn quoted(label: &str) -> String {
     const ROOM: usize = 100;
     match label.char_indices().nth(ROOM) {
@@ -464,7 +464,7 @@ fn index_error(index: i64, dim: &Dim) -> Error {
     ))
 }
 
-/// An error with the dimension that it concerns.
+/// Return an error with the dimension that it concerns.
 fn in_dimension(k: usize, label: Option<&str>, error: Error) -> Error {
     let label = label.map(|label| format!(" ({})", quoted(label))).unwrap_or_default();
     Error { message: format!("dimension {k}{label}: {}", error.message), ..error }

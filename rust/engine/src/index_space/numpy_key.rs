@@ -42,22 +42,22 @@ pub enum IndexTerm {
 }
 
 impl IndexTerm {
-    /// Whether it is an index array that indexes no dimension.
+    /// Return whether it is an index array that indexes no dimension.
     pub(super) fn indexes_nothing(&self) -> bool {
         matches!(self, IndexTerm::Array { used: false, .. })
     }
 
-    /// How many selected dimensions it uses, counting new ones.
+    /// Return how many selected dimensions it uses, counting new ones.
     pub(super) fn selected_dims(&self) -> usize {
         usize::from(!matches!(self, IndexTerm::Ellipsis) && !self.indexes_nothing())
     }
 
-    /// Whether it is a new dimension.
+    /// Return whether it is a new dimension.
     pub(super) fn is_new(&self) -> bool {
         matches!(self, IndexTerm::New)
     }
 
-    /// How many existing dimensions it uses.
+    /// Return how many existing dimensions it uses.
     fn used(&self) -> usize {
         match self {
             IndexTerm::New | IndexTerm::Ellipsis => 0,
@@ -73,7 +73,7 @@ struct PlanEntry {
     term: IndexTerm,
 }
 
-/// The transform of terms that index all dimensions; the remaining ones stay.
+/// Return the transform of terms that index all dimensions; the remaining ones stay.
 pub(super) fn index_all(dims: &[Dim], terms: Vec<IndexTerm>, mode: IndexingMode) -> Result<IndexTransform> {
     let mode = adjacency_mode(mode, &terms);
     let terms = expand_ellipsis(terms, dims.len(), IndexTerm::used, true)?;
@@ -86,8 +86,8 @@ pub(super) fn index_all(dims: &[Dim], terms: Vec<IndexTerm>, mode: IndexingMode)
     IndexPlan::new(dims, entries, order, mode)?.view()
 }
 
-/// The transform of terms that index selected dimensions, and the resulting dimensions, in their
-/// order.
+/// Return the transform of terms that index selected dimensions, and the resulting dimensions, in
+/// their order.
 ///
 /// A new dimension is selected by its number in the result.
 pub(super) fn index_selected(
@@ -209,7 +209,7 @@ impl<'a> IndexPlan<'a> {
         Ok(IndexPlan { dims, entries, order, mode, joint_shape, new, positions })
     }
 
-    /// The transform of the plan.
+    /// Return the transform of the plan.
     fn view(&mut self) -> Result<IndexTransform> {
         let first_array =
             self.order.iter().copied().find(|&number| array(&self.entries[number].term).is_some());
@@ -265,7 +265,7 @@ impl<'a> IndexPlan<'a> {
         Ok(IndexTransform { dims: std::mem::take(&mut self.new), maps })
     }
 
-    /// The group of an entry's dimensions.
+    /// Return the group of an entry's dimensions.
     fn group(&self, number: usize) -> Group {
         let IndexTerm::Array { .. } = &self.entries[number].term else {
             return Group::Of(number);
@@ -327,7 +327,7 @@ impl<'a> IndexPlan<'a> {
         Ok(maps)
     }
 
-    /// The result dimensions, in the order of the terms.
+    /// Return the result dimensions, in the order of the terms.
     fn selected(&self) -> PerDimension<usize> {
         let mut groups: Vec<Group> =
             if self.mode == IndexingMode::Joint { vec![Group::Joint] } else { Vec::new() };
@@ -348,7 +348,7 @@ fn array(term: &IndexTerm) -> Option<&IndexArray> {
     }
 }
 
-/// The broadcast shape of index arrays.
+/// Return the broadcast shape of index arrays.
 fn broadcast_shape<'a>(arrays: impl Iterator<Item = &'a IndexArray> + Clone) -> Result<PerDimension<usize>> {
     let rank = arrays.clone().map(IndexArray::rank).max().unwrap_or(0);
     let mut shape: PerDimension<usize> = (0..rank).map(|_| 1).collect();

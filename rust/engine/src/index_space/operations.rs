@@ -405,7 +405,7 @@ fn target_positions(
     }
 }
 
-/// The inverse of a permutation.
+/// Return the inverse of a permutation.
 fn inverse_permutation(order: &[usize], rank: usize) -> Result<PerDimension<usize>> {
     let mut positions: PerDimension<usize> = (0..rank).map(|_| rank).collect();
     for (new, &old) in order.iter().enumerate().take(rank) {

@@ -87,13 +87,13 @@ impl Partitioner {
         Ok(Some(Partitioner { view, joint, plain, points, flat, following, reach }))
     }
 
-    /// All positions.
+    /// Return all positions.
     fn all_positions(&self) -> Region {
         Region { bounds: self.view.dims.iter().map(|dim| (dim.lower, dim.upper)).collect(), points: None }
     }
 
-    /// The parts of the view in each box, the last box first: a position belongs to the last box
-    /// that contains it.
+    /// Return the parts of the view in each box, the last box first: a position belongs to the last
+    /// box that contains it.
     ///
     /// # Errors
     /// `Kind::Argument` if a position is in no box.
@@ -205,8 +205,8 @@ impl Partitioner {
         Ok(regions_with_points.collect())
     }
 
-    /// The group of each point, by cell, and the first point of each group. `cell` gets the number
-    /// of the map and the base index.
+    /// Return the group of each point, by cell, and the first point of each group. `cell` gets the
+    /// number of the map and the base index.
     fn group_points(&self, cell: impl Fn(usize, i64) -> i64) -> (Vec<u32>, Vec<u32>) {
         let mut groups = vec![0u32; self.points];
         let mut firsts = vec![0u32];
@@ -286,7 +286,7 @@ impl Partitioner {
         }
     }
 
-    /// The transforms of a region: selected points come first, then the other dimensions.
+    /// Return the transforms of a region: selected points come first, then the other dimensions.
     fn part(&self, region: &Region) -> Result<ViewPart> {
         let origin = |k: usize| self.view.dims[k].lower;
         let dim = |k: usize| Dim::new(region.bounds[k].0, region.bounds[k].1);
@@ -333,7 +333,7 @@ impl Partitioner {
     }
 }
 
-/// The positions of an input dimension that a map takes into an interval.
+/// Return the positions of an input dimension that a map takes into an interval.
 fn preimage(map: &OutputMap, lower: i64, upper: i64) -> Interval {
     let (offset, by) = (i128::from(map.offset), i128::from(map.stride));
     let (low, high) = (i128::from(lower) - offset, i128::from(upper) - offset);
@@ -349,7 +349,7 @@ fn clamp_to_i64(value: i128) -> i64 {
 }
 
 impl IndexTransform {
-    /// The range of base indices of a map; the domain is finite and not empty.
+    /// Return the range of base indices of a map; the domain is finite and not empty.
     pub(super) fn output_range(&self, map: &OutputMap) -> Result<Interval> {
         let ends = match &map.source {
             MapSource::Constant => (0, 0),
@@ -375,13 +375,13 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// The cell of an index along a dimension.
+    /// Return the cell of an index along a dimension.
     fn cell(&self, map_number: usize, index: i64) -> i64 {
         let from_origin = i128::from(index) - i128::from(self.origin[map_number]);
         clamp_to_i64(floor_div(from_origin, self.shape[map_number].into()))
     }
 
-    /// The interval of a cell along a dimension.
+    /// Return the interval of a cell along a dimension.
     fn interval(&self, map_number: usize, cell: i64) -> Interval {
         let size = i128::from(self.shape[map_number]);
         let low = i128::from(self.origin[map_number]) + i128::from(cell) * size;
@@ -468,7 +468,7 @@ impl Partitioner {
         Ok(GridPartition { cutter: self, grid, maps, cell_ranges, count })
     }
 
-    /// The cells along a dimension, with the interval of the dimension in each.
+    /// Return the cells along a dimension, with the interval of the dimension in each.
     fn cells_along(&self, k: usize, maps: &[usize], grid: &Grid) -> Vec<CellRange> {
         let (mut map_number, end) = (self.view.dims[k].lower, self.view.dims[k].upper);
         let mut runs = Vec::new();
@@ -490,13 +490,13 @@ impl Partitioner {
 }
 
 impl GridPartition {
-    /// The number of cells.
+    /// Return the number of cells.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// The choices of a cell, with their maps.
+    /// Return the choices of a cell, with their maps.
     fn cell_ranges_of(&self, mut number: usize) -> impl Iterator<Item = (&PerDimension<usize>, &CellRange)> {
         self.maps.iter().zip(&self.cell_ranges).rev().map(move |(maps, cell_ranges)| {
             let cell_range = &cell_ranges[number % cell_ranges.len()];
@@ -505,7 +505,7 @@ impl GridPartition {
         })
     }
 
-    /// The domain of a cell.
+    /// Return the domain of a cell.
     pub fn domain(&self, number: usize) -> impl ExactSizeIterator<Item = Dim> + '_ {
         let mut cells: PerDimension<i64> = self.grid.dims.iter().map(|_| 0).collect();
         for (maps, cell_range) in self.cell_ranges_of(number) {
@@ -517,7 +517,7 @@ impl GridPartition {
         })
     }
 
-    /// The part of the view in a cell; base indices count from the origin of the cell.
+    /// Return the part of the view in a cell; base indices count from the origin of the cell.
     ///
     /// # Errors
     /// None, unless this module has a fault.

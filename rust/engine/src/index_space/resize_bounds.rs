@@ -68,7 +68,7 @@ impl IndexTransform {
     }
 }
 
-/// The base bounds to which a map takes new bounds.
+/// Return the base bounds to which a map takes new bounds.
 fn map_bounds(
     map: &OutputMap,
     dim_number: usize,
@@ -88,7 +88,8 @@ fn map_bounds(
     }
 }
 
-/// The interval outside which no element may change along a map. It is limited by explicit bounds.
+/// Return the interval outside which no element may change along a map. It is limited by explicit
+/// bounds.
 fn affected_interval(dims: &[Dim], map: &OutputMap) -> Option<(i64, i64)> {
     let (low, high, implicit) = match &map.source {
         MapSource::Constant => (0, 0, (false, false)),

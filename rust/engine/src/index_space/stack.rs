@@ -140,7 +140,7 @@ impl<V: AsRef<IndexTransform>> LayerStack<V> {
         })
     }
 
-    /// The layers at their positions in the stack.
+    /// Return the layers at their positions in the stack.
     ///
     /// # Errors
     /// `Kind::Selection` if a number does not fit into 64 bits.
@@ -211,8 +211,8 @@ impl<V: AsRef<IndexTransform>> LayerStack<V> {
         Ok(dims)
     }
 
-    /// The parts of layers that a view sees, the topmost layer first: a position belongs to the
-    /// last layer that contains it.
+    /// Return the parts of layers that a view sees, the topmost layer first: a position belongs to
+    /// the last layer that contains it.
     ///
     /// # Errors
     /// `Kind::Argument` if the view is not finite, or a position is in no layer; `Kind::Selection`
@@ -271,7 +271,7 @@ fn check_ranks<V: AsRef<IndexTransform>>(views: &[V]) -> Result<()> {
     }
 }
 
-/// The label of each dimension, from the layers that have one.
+/// Return the label of each dimension, from the layers that have one.
 fn labels<V: AsRef<IndexTransform>>(views: &[V]) -> Result<PerDimension<Option<&str>>> {
     let rank = views.first().map_or(0, |view| view.as_ref().dims.len());
     let mut labels: PerDimension<Option<&str>> = (0..rank).map(|_| None).collect();

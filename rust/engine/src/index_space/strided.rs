@@ -35,13 +35,13 @@ enum CopyAxis {
 const TASK_BYTES: usize = 1 << 20;
 
 impl<'a> CopySide<'a> {
-    /// An array with the shape of the view.
+    /// Return an array with the shape of the view.
     #[must_use]
     pub fn items(strides: &[isize]) -> CopySide<'a> {
         CopySide { start: 0, steps: strides.into(), transform_and_strides: None }
     }
 
-    /// A viewed array.
+    /// Return a viewed array.
     ///
     /// # Errors
     /// `Kind::Selection` if a position is outside the array, or the domain is infinite.
@@ -98,13 +98,13 @@ impl<'a> CopySide<'a> {
     }
 }
 
-/// The dimensions in a bit set.
+/// Return the dimensions in a bit set.
 fn members(group: u64, rank: usize) -> impl Iterator<Item = usize> {
     (0..rank).filter(move |k| group >> k & 1 == 1)
 }
 
 impl CopySteps {
-    /// The axes of a copy of this many items along each dimension.
+    /// Return the axes of a copy of this many items along each dimension.
     #[must_use]
     pub fn between(size: &[usize], from: &CopySide<'_>, to: &CopySide<'_>) -> CopySteps {
         if size.contains(&0) {
@@ -128,7 +128,7 @@ impl CopySteps {
         CopySteps { start: (from.start, to.start), axes }
     }
 
-    /// The copy between these arrays.
+    /// Return the copy between these arrays.
     #[must_use]
     pub fn walk(&self, from: *const u8, to: *mut u8) -> Walk<'_> {
         Walk {
@@ -165,7 +165,7 @@ impl CopyAxis {
 }
 
 impl IndexTransform {
-    /// The offset and the strides of a view; None if it has index arrays.
+    /// Return the offset and the strides of a view; None if it has index arrays.
     ///
     /// # Errors
     /// `Kind::Selection` if a position is outside the array, or the domain is infinite.
@@ -184,7 +184,7 @@ impl IndexTransform {
         Ok(Some(self.origin_and_strides(strides)))
     }
 
-    /// Whether each element of an array certainly has a position.
+    /// Return whether each element of an array certainly has a position.
     pub fn covers(&self, shape: &[i64]) -> bool {
         let mut used_dims: PerDimension<usize> = PerDimension::new();
         self.maps.len() == shape.len()
@@ -199,7 +199,7 @@ impl IndexTransform {
             })
     }
 
-    /// The offset of the origin and the strides, without index arrays.
+    /// Return the offset of the origin and the strides, without index arrays.
     fn origin_and_strides(&self, strides: &[isize]) -> (isize, PerDimension<isize>) {
         let mut start = 0;
         let mut steps: PerDimension<isize> = self.dims.iter().map(|_| 0).collect();
@@ -215,7 +215,7 @@ impl IndexTransform {
     }
 }
 
-/// The dimensions of index arrays, grouped if arrays share one: a bit set for each group.
+/// Return the dimensions of index arrays, grouped if arrays share one: a bit set for each group.
 fn groups<'a>(maps: impl Iterator<Item = &'a OutputMap>) -> PerDimension<u64> {
     let mut groups: PerDimension<u64> = PerDimension::new();
     for map in maps {

@@ -41,7 +41,7 @@ pub enum AxisSelection {
 }
 
 impl EngineSelection {
-    /// The order of the dimensions in the buffer.
+    /// Return the order of the dimensions in the buffer.
     fn buffer_order(&self) -> PerDimension<usize> {
         self.order.clone().unwrap_or_else(|| (0..self.shape.len()).collect())
     }
@@ -71,7 +71,7 @@ impl EngineSelection {
         all_used.then(|| std::iter::once(first).chain(separate.iter().map(|&k| steps[k])).collect())
     }
 
-    /// The strides of each dimension of the view in a buffer in C order.
+    /// Return the strides of each dimension of the view in a buffer in C order.
     #[must_use]
     pub fn steps(&self, item_bytes: usize) -> PerDimension<isize> {
         let mut steps: PerDimension<isize> = self.shape.iter().map(|_| 0).collect();
@@ -83,7 +83,7 @@ impl EngineSelection {
         steps
     }
 
-    /// The engine requests for a buffer with these strides.
+    /// Return the engine requests for a buffer with these strides.
     #[must_use]
     pub fn requests(&self, strides: &[isize]) -> PerDimension<Request<'_>> {
         let strides = self.out_axes.iter().map(|out| out.map_or(0, |out| strides[out]));
@@ -141,7 +141,8 @@ impl IndexTransform {
         Ok(EngineSelection { axes, out_axes, shape: size, buffer, order: (!is_in_order).then_some(order) })
     }
 
-    /// Whether it has no index arrays and certainly touches at most `limit` cells of this shape.
+    /// Return whether it has no index arrays and certainly touches at most `limit` cells of this
+    /// shape.
     pub fn touches_at_most(&self, cell: &[i64], limit: u64) -> bool {
         let cells = |(map, &length): (&OutputMap, &i64)| {
             let (min, max) = match map.source {
@@ -158,7 +159,7 @@ impl IndexTransform {
         cell.len() == self.maps.len() && met.is_some_and(|met| met <= limit)
     }
 
-    /// The size of each dimension, if all positions are inside the array.
+    /// Return the size of each dimension, if all positions are inside the array.
     pub(super) fn checked_sizes(&self, shape: &[usize]) -> Result<PerDimension<usize>> {
         if shape.len() != self.maps.len() {
             let (maps, axes) = (self.maps.len(), shape.len());
@@ -183,8 +184,8 @@ impl IndexTransform {
         }
     }
 
-    /// The shape of the smallest array that contains all positions and is at least `shape`; None if
-    /// a position is negative. The domain is not empty.
+    /// Return the shape of the smallest array that contains all positions and is at least `shape`;
+    /// None if a position is negative. The domain is not empty.
     ///
     /// # Errors
     /// `Kind::Selection` if the domain is infinite, or an item of an index array is invalid.
@@ -225,7 +226,7 @@ impl IndexTransform {
         Ok(())
     }
 
-    /// The selection of a map that shares no dimension.
+    /// Return the selection of a map that shares no dimension.
     fn independent_axis(&self, map: &OutputMap) -> AxisSelection {
         match &map.source {
             MapSource::Constant => AxisSelection::Range(map.offset, 1, 1),
@@ -241,7 +242,7 @@ impl IndexTransform {
         }
     }
 
-    /// The indices of a map at all joint positions.
+    /// Return the indices of a map at all joint positions.
     pub(super) fn flattened_indices(&self, map: &OutputMap, joint: &[usize], size: &[usize]) -> Vec<i64> {
         let shape: PerDimension<usize> = joint.iter().map(|&k| size[k]).collect();
         let mut indices = Vec::with_capacity(shape.iter().product());
@@ -268,7 +269,7 @@ impl IndexTransform {
     }
 }
 
-/// The input dimensions of a map, as a bit set.
+/// Return the input dimensions of a map, as a bit set.
 pub(super) fn input_dimensions(map: &OutputMap) -> u64 {
     match &map.source {
         MapSource::Constant => 0,

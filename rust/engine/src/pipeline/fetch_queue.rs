@@ -150,7 +150,7 @@ impl FetchQueue {
         state.is_sending = false;
     }
 
-    /// Whether another request may be sent.
+    /// Return whether another request may be sent.
     fn has_room(&self, state: &State) -> bool {
         let in_flight = state.in_flight;
         state.error.is_none()

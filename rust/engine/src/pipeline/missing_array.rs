@@ -39,7 +39,7 @@ pub struct PresenceCheck<'a> {
 }
 
 impl ArrayPresence {
-    /// The presence of an array that exists as long as the key `document` does.
+    /// Return the presence of an array that exists as long as the key `document` does.
     pub fn new(document: String) -> Self {
         ArrayPresence {
             document,
@@ -50,7 +50,7 @@ impl ArrayPresence {
         }
     }
 
-    /// The checks of an operation that starts now.
+    /// Return the checks of an operation that starts now.
     pub fn check(&self) -> PresenceCheck<'_> {
         PresenceCheck { presence: self, operation: self.operations.fetch_add(1, Ordering::Relaxed) + 1 }
     }
@@ -163,7 +163,7 @@ impl Operation<'_> {
         )))
     }
 
-    /// Whether the array has elements in `cell`.
+    /// Return whether the array has elements in `cell`.
     fn has_cell(&self, cell: &[u64]) -> bool {
         let Array { shape, dim_grids, .. } = self.array;
         let mut axes = cell.iter().zip(shape).zip(dim_grids);

@@ -106,7 +106,7 @@ pub struct Copy<'c> {
 }
 
 impl Copy<'_> {
-    /// The item to copy, for a level with this byte-swap unit.
+    /// Return the item to copy, for a level with this byte-swap unit.
     pub fn item(&self, swap: usize) -> Item {
         let bytes = self.field.bytes;
         Item { bytes, swap: if bytes < swap { 0 } else { swap } }
@@ -136,22 +136,22 @@ impl<'s> Portion<'_, 's> {
         self.piece.covers(self.origin, &self.level.shape, bounds)
     }
 
-    /// Whether it is the whole chunk, including elements outside the array, as one box.
+    /// Return whether it is the whole chunk, including elements outside the array, as one box.
     pub fn is_whole_chunk(&self) -> bool {
         let as_box = self.piece.as_box(self.origin);
         as_box
             .is_some_and(|sides| sides.iter().zip(&self.level.shape).all(|(side, &size)| *side == (0..size)))
     }
 
-    /// The bytes of the decoded chunk between the first and the last selected element.
+    /// Return the bytes of the decoded chunk between the first and the last selected element.
     pub fn span(&self) -> (usize, usize) {
         let (low, high) = self.piece.span(self.origin, &self.level.strides, self.level.item_bytes);
         let unit = self.level.swap().max(1);
         (low / unit * unit, high.div_ceil(unit) * unit)
     }
 
-    /// The fields of each item to copy: single bytes, if a field is a part of a number in another
-    /// byte order.
+    /// Return the fields of each item to copy: single bytes, if a field is a part of a number in
+    /// another byte order.
     pub fn fields(&self) -> SmallVec<[Field; 1]> {
         let (fields, unit) = (self.piece.fields(self.level.item_bytes), self.level.swap());
         let is_whole = |field: &Field| field.item % unit == 0 && field.bytes % unit == 0;
@@ -161,7 +161,7 @@ impl<'s> Portion<'_, 's> {
         }
     }
 
-    /// The bytes of each item to copy, at their stored positions.
+    /// Return the bytes of each item to copy, at their stored positions.
     pub fn bytes(&self) -> SmallVec<[Field; 1]> {
         let unit = self.level.swap().max(1);
         let bytes = |field: Field| {
@@ -229,7 +229,7 @@ pub struct Chunk<'k, 's> {
 }
 
 impl<'a> Operation<'a> {
-    /// An operation without interrupts that fills chunks past the edge.
+    /// Return an operation without interrupts that fills chunks past the edge.
     pub fn new(array: &'a Array, store: &'a dyn Store, prefix: &'a str) -> Self {
         Operation { array, store, prefix, keeps_past: false, interrupt: None, check: None }
     }
@@ -355,7 +355,8 @@ impl Operation<'_> {
         run.each(tasks, self.interrupt, &|number, scratch| work(position(number), None, scratch))
     }
 
-    /// The order of tasks that uses cached values before other reads evict them; None: any order.
+    /// Return the order of tasks that uses cached values before other reads evict them; None: any
+    /// order.
     fn cached_first(self, tasks: usize, request: fetch_queue::MakeRequest<'_>) -> Option<Vec<usize>> {
         if tasks < 2 || !self.store.can_cache(0) {
             return None;
@@ -438,7 +439,7 @@ impl Operation<'_> {
     }
 }
 
-/// The array index of the first element of `cell`.
+/// Return the array index of the first element of `cell`.
 pub fn origin_of(base: &[u64], cell: &[u64], shape: &[u64]) -> PerAxis<u64> {
     base.iter().zip(cell).zip(shape).map(|((base, cell), size)| base + cell * size).collect()
 }

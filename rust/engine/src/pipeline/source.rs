@@ -36,7 +36,7 @@ pub struct DecodedSlot<'a> {
 }
 
 impl DecodedSlot<'_> {
-    /// The cached chunk, if any.
+    /// Return the cached chunk, if any.
     pub fn get(&self) -> Option<Arc<Vec<u8>>> {
         if self.has_no_cached_chunks {
             return None;
@@ -68,7 +68,7 @@ pub struct RemoteRange<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// All of `object`.
+    /// Return all of `object`.
     pub fn of(object: &'a dyn ValueReader) -> Source<'a> {
         let data = match object.bytes() {
             Some(bytes) => Data::Bytes(bytes),
@@ -89,7 +89,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The same bytes, as the value of a key.
+    /// Return the same bytes, as the value of a key.
     pub fn of_key(self, key: &'a str) -> Source<'a> {
         match self.data {
             Data::Reader { object, offset, size, flags, .. } => {
@@ -99,7 +99,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The range of a value with a key, if it is not in memory.
+    /// Return the range of a value with a key, if it is not in memory.
     pub fn remote_range(&self) -> Option<RemoteRange<'a>> {
         match self.data {
             Data::Reader { object, key, offset, .. } => key.map(|key| RemoteRange { object, key, offset }),
@@ -133,12 +133,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The same bytes, for a cache that holds only the decoded chunk.
+    /// Return the same bytes, for a cache that holds only the decoded chunk.
     pub fn caching_decoded_only(self) -> Source<'a> {
         self.with_flags(|flags| ReadFlags { decoded_is_cached: true, ..flags })
     }
 
-    /// The same bytes, read as the continuation of an earlier request.
+    /// Return the same bytes, read as the continuation of an earlier request.
     pub fn continuing_request(self) -> Source<'a> {
         self.with_flags(|flags| ReadFlags { continues_request: true, ..flags })
     }
@@ -152,12 +152,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The same bytes, from which no decoded chunk is cached.
+    /// Return the same bytes, from which no decoded chunk is cached.
     pub fn without_cached_chunks(self) -> Source<'a> {
         Source { has_no_cached_chunks: true, ..self }
     }
 
-    /// The slot for the chunk that `level` decodes from all of it, if the cache has room.
+    /// Return the slot for the chunk that `level` decodes from all of it, if the cache has room.
     /// Uncompressed chunks in memory need none.
     pub fn decoded_slot(&self, level: &Level) -> Option<DecodedSlot<'a>> {
         let (cache, offset) = self.decoded_slot.filter(|_| !(self.is_value_memory && level.is_raw()))?;
@@ -173,7 +173,7 @@ impl<'a> Source<'a> {
         cache.has_room(bytes).then_some(decoded_slot)
     }
 
-    /// The bytes, if they are in memory.
+    /// Return the bytes, if they are in memory.
     pub fn in_memory(&self) -> Option<&'a [u8]> {
         match self.data {
             Data::Bytes(bytes) => Some(bytes),
@@ -181,7 +181,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The number of bytes.
+    /// Return the number of bytes.
     pub fn size(&self) -> u64 {
         match self.data {
             Data::Bytes(bytes) => bytes.len() as u64,
@@ -189,7 +189,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Whether a cache holds the bytes, so that reading them needs no request.
+    /// Return whether a cache holds the bytes, so that reading them needs no request.
     pub fn is_in_cache(&self) -> bool {
         match self.data {
             Data::Bytes(_) => true,
@@ -197,7 +197,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The position of the first byte.
+    /// Return the position of the first byte.
     pub fn position(&self) -> ValuePosition {
         self.position
     }

@@ -61,7 +61,8 @@ impl State {
         self.ready.len() < max_in_flight && self.bytes < MAX_READY_BYTES
     }
 
-    /// Whether to wake waiting threads. Waking them at every change would cost most of the time.
+    /// Return whether to wake waiting threads. Waking them at every change would cost most of the
+    /// time.
     fn must_wake(&self, max_in_flight: usize) -> bool {
         let is_reached = match self.awaited_in_flight {
             Some(limit) => self.is_drained(limit),

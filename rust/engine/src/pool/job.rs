@@ -75,7 +75,7 @@ impl<'a> Job<'a> {
         drop(other);
     }
 
-    /// The outcome, once no task runs any more.
+    /// Return the outcome, once no task runs any more.
     pub(super) fn outcome(self) -> Result<()> {
         match self.error.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some((_, error)) => Err(error),
@@ -89,7 +89,7 @@ pub fn guarded<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panic_error(panic)))
 }
 
-/// The message of a panic, as an error.
+/// Return the message of a panic, as an error.
 fn panic_error(panic: Box<dyn Any + Send>) -> Error {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
@@ -116,7 +116,7 @@ impl<'a> InterruptCheck<'a> {
     pub(super) const DISABLED: InterruptCheck<'static> =
         InterruptCheck { interrupt: None, last_check: None, interrupted: false };
 
-    /// The time until the next check; None: this check is disabled.
+    /// Return the time until the next check; None: this check is disabled.
     pub(super) fn time_to_check(&self) -> Option<Duration> {
         let last_check = self.last_check.filter(|_| !self.interrupted)?;
         Some(INTERRUPT_INTERVAL.saturating_sub(last_check.elapsed()))

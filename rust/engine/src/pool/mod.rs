@@ -61,7 +61,7 @@ static HELPERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 /// The number of forks between the first process and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// The maximum number of threads that work for one operation, including the calling thread.
+/// Return the maximum number of threads that work for one operation, including the calling thread.
 #[must_use]
 pub fn threads() -> usize {
     match LIMIT.load(Ordering::Relaxed) {
@@ -175,7 +175,7 @@ pub struct QueuedOperation {
 }
 
 impl QueuedOperation {
-    /// An operation that no pool runs, only a thread that waits for it.
+    /// Return an operation that no pool runs, only a thread that waits for it.
     pub fn new(operation: impl FnOnce(Runner) + Send + 'static) -> QueuedOperation {
         clear_pools_in_children();
         let generation = GENERATION.load(Ordering::Relaxed);
@@ -199,7 +199,7 @@ impl QueuedOperation {
         }
     }
 
-    /// Whether this process queued the operation, not a parent of it.
+    /// Return whether this process queued the operation, not a parent of it.
     #[must_use]
     pub fn is_of_this_process(&self) -> bool {
         self.generation == GENERATION.load(Ordering::Relaxed)
@@ -255,7 +255,7 @@ struct State {
 }
 
 impl State {
-    /// Whether a worker would find work; removes jobs without tasks.
+    /// Remove jobs without tasks. Return whether a worker would find work.
     fn has_work(&mut self) -> bool {
         // SAFETY: the caller of a queued job has not returned.
         while self.jobs.front().is_some_and(|entry| unsafe { &*entry.job }.is_exhausted()) {
@@ -264,7 +264,7 @@ impl State {
         !self.jobs.is_empty() || !self.operations.is_empty()
     }
 
-    /// The number of workers that would find work, beyond those that are about to look.
+    /// Return the number of workers that would find work, beyond those that are about to look.
     fn missing_workers(&self) -> usize {
         // SAFETY: the caller of a queued job has not returned.
         let open = self.jobs.iter().filter(|entry| !unsafe { &*entry.job }.is_exhausted());
@@ -309,7 +309,7 @@ enum PoolKind {
 }
 
 impl PoolKind {
-    /// The pool of this process; null before first use and in a forked child.
+    /// Return the pool of this process; null before first use and in a forked child.
     fn pool(self) -> &'static AtomicPtr<Pool> {
         match self {
             PoolKind::Work => &WORKERS,
@@ -330,7 +330,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// The pool of this process for `kind`.
+    /// Return the pool of this process for `kind`.
     fn get(kind: PoolKind) -> &'static Pool {
         // SAFETY: a pool is never freed, and it is published when complete.
         match unsafe { kind.pool().load(Ordering::Acquire).as_ref() } {
@@ -360,7 +360,7 @@ impl Pool {
         }
     }
 
-    /// The maximum number of threads.
+    /// Return the maximum number of threads.
     fn limit(&self) -> usize {
         match self.kind {
             PoolKind::Work => threads().max(1),

@@ -40,7 +40,7 @@ impl<'a> AsyncParts<'a> {
         Some(AsyncParts { store, source, range, max_in_flight, threads, interrupt: operation.interrupt })
     }
 
-    /// The request for a range; None: it needs no request, or more than one.
+    /// Return the request for a range; None: it needs no request, or more than one.
     pub(super) fn request(&self, offset: u64, count: u64) -> Option<Request> {
         let offset = self.range.offset + offset;
         let needs_request = self.range.object.needs_request(offset, count);
@@ -69,7 +69,7 @@ impl<'a> AsyncParts<'a> {
         )
     }
 
-    /// Whether a part belongs to the value that was opened first.
+    /// Return whether a part belongs to the value that was opened first.
     fn is_same_value(&self, part: &dyn ValueReader) -> bool {
         let first = self.range.object;
         part.size() == first.size() && part.state() == first.state()

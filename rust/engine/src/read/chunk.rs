@@ -261,7 +261,7 @@ fn bad_bool() -> Error {
     Error::data("a boolean is stored as neither 0 nor 1")
 }
 
-/// Every source offset of a copy, in unspecified order.
+/// Return every source offset of a copy, in unspecified order.
 pub(crate) fn offsets<'a>(axes: &'a [Axis<'a>]) -> Box<dyn Iterator<Item = isize> + 'a> {
     match axes.split_first() {
         None => Box::new(std::iter::once(0)),
@@ -274,9 +274,9 @@ pub(crate) fn offsets<'a>(axes: &'a [Axis<'a>]) -> Box<dyn Iterator<Item = isize
     }
 }
 
-/// The axis along which to read in slabs, and the number of positions of one slab. One, if that
-/// saves more bytes than its requests cost; otherwise as many as fit into the processor's cache
-/// between reading and copying, or as are worth one request.
+/// Return the axis along which to read in slabs, and the number of positions of one slab. One, if
+/// that saves more bytes than its requests cost; otherwise as many as fit into the processor's
+/// cache between reading and copying, or as are worth one request.
 fn slabs(
     portion: &Portion<'_, '_>,
     low: usize,

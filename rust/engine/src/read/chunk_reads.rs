@@ -36,12 +36,12 @@ impl Failure {
 }
 
 impl<'a> Target<'a> {
-    /// The buffer that a caller of `read` passes.
+    /// Return the buffer that a caller of `read` passes.
     pub(crate) fn new(out: BufferPtr, arena: &'a Arena) -> Self {
         Target { out, arena, failure: None }
     }
 
-    /// The same destination, for a shared chunk: the other reads continue if this one fails.
+    /// Return the same destination, for a shared chunk: the other reads continue if this one fails.
     pub(super) fn with_failure<'b>(&self, failure: &'b Failure) -> Target<'b>
     where
         'a: 'b,
@@ -60,8 +60,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The caller's buffer for `portion`, and its byte offset in the decoded chunk, if both are one
-    /// contiguous run of the same bytes.
+    /// Return the caller's buffer for `portion`, and its byte offset in the decoded chunk, if both
+    /// are one contiguous run of the same bytes.
     #[allow(clippy::mut_from_ref)]
     pub(super) fn run(&self, portion: &Portion<'_, '_>) -> Option<(usize, &mut [u8])> {
         portion.single_copy(Direction::FromCell, |copy| {
@@ -122,7 +122,7 @@ impl<'p, 's> ChunkReads<'p, 's> {
         self.items.iter().try_for_each(|items| items.target.fail(error.clone()))
     }
 
-    /// The bytes of the decoded chunk from the first to the last selected one.
+    /// Return the bytes of the decoded chunk from the first to the last selected one.
     pub(super) fn span(&self) -> (usize, usize) {
         let spans = self.items.iter().map(|items| self.portion(items).span());
         let union = spans.reduce(|left, right| (left.0.min(right.0), left.1.max(right.1)));
@@ -133,7 +133,7 @@ impl<'p, 's> ChunkReads<'p, 's> {
         self.items.iter().any(|items| self.portion(items).is_full(Some(bounds)))
     }
 
-    /// The subchunks of the shard that the reads touch.
+    /// Return the subchunks of the shard that the reads touch.
     pub(super) fn touched_subchunks(&self, shard: &Shard) -> Result<&TouchedSubchunks<'s>> {
         let compute = || {
             let divisions = self.items.iter().map(|items| self.portion(items).divide(&shard.dim_grids));
@@ -152,7 +152,7 @@ pub(super) struct TouchedSubchunks<'s> {
 }
 
 impl TouchedSubchunks<'_> {
-    /// The number of touched subchunks.
+    /// Return the number of touched subchunks.
     pub(super) fn subchunks(&self) -> u64 {
         self.touches.chunk_by(|left, next| left.number == next.number).count() as u64
     }
@@ -167,7 +167,7 @@ pub(super) struct Touch {
     task: usize,
 }
 
-/// The subchunks that `divisions` of a shard touch, sorted by subchunk.
+/// Return the subchunks that `divisions` of a shard touch, sorted by subchunk.
 fn touches(shard: &Shard, divisions: &[Division<'_>]) -> Result<Vec<Touch>> {
     let mut touches = Vec::new();
     reserve(&mut touches, divisions.iter().map(Division::tasks).sum())?;

@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
         Reader { operation, array: operation.array, spread, skipped: None }
     }
 
-    /// A reader that skips the subchunks with these sorted numbers, in the shard of `level`.
+    /// Return a reader that skips the subchunks with these sorted numbers, in the shard of `level`.
     pub(crate) fn skipping(self, level: &'a Level, numbers: &'a [usize]) -> Self {
         match &level.body {
             Body::Shard(shard) => Reader { skipped: Some((shard, numbers)), ..self },
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a subchunk needs no read.
+    /// Return whether a subchunk needs no read.
     fn is_skipped(&self, shard: &Shard, number: usize) -> bool {
         let is_match = |(of, numbers): (&Shard, &[usize])| {
             std::ptr::eq(of, shard) && numbers.binary_search(&number).is_ok()
@@ -182,13 +182,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether the store is local and its reads do not block.
+    /// Return whether the store is local and its reads do not block.
     fn is_local(&self) -> bool {
         let store = self.operation.store;
         store.is_local() && store.concurrency() == 0
     }
 
-    /// The policy for bytes of `source`.
+    /// Return the policy for bytes of `source`.
     fn policy(&self, source: Source<'_>) -> CoalescingPolicy {
         match source.in_memory().is_some() || self.is_local() {
             true => LOCAL,
@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
         result
     }
 
-    /// A chunk, shard or subchunk with the encoding `source`.
+    /// Read a chunk, shard or subchunk with the encoding `source`.
     fn read_level(
         &self,
         reads: &ChunkReads<'_, '_>,
@@ -257,7 +257,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether the decoded chunk may be cached.
+/// Return whether the decoded chunk may be cached.
 fn is_cacheable(level: &Level) -> bool {
     match level.body {
         Body::Bytes { .. } | Body::Foreign(_) => {
@@ -267,7 +267,7 @@ fn is_cacheable(level: &Level) -> bool {
     }
 }
 
-/// The slot in a cache for the chunk that `level` decodes from `source`, if any.
+/// Return the slot in a cache for the chunk that `level` decodes from `source`, if any.
 fn decoded_slot<'a>(level: &Level, source: Source<'a>) -> Option<DecodedSlot<'a>> {
     is_cacheable(level).then(|| source.decoded_slot(level)).flatten()
 }

@@ -149,7 +149,7 @@ impl ReadGroup<'_, '_> {
         }
     }
 
-    /// The touched chunks, sorted by cell, with every read that touches them.
+    /// Return the touched chunks, sorted by cell, with every read that touches them.
     fn touches(&self) -> Vec<Touch> {
         let mut touches = Vec::new();
         let mut cell = PerAxis::new();
@@ -183,7 +183,7 @@ impl ReadGroup<'_, '_> {
         work(&cell, &items)
     }
 
-    /// The request for one chunk.
+    /// Return the request for one chunk.
     fn request(&self, reader: &Reader<'_>, touches: &[Touch], scratch: &mut Scratch) -> Result<Request> {
         self.with(
             touches,

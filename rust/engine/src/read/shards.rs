@@ -22,7 +22,7 @@ struct Group {
 }
 
 impl Group {
-    /// The offset and number of bytes.
+    /// Return the offset and number of bytes.
     fn bytes(&self, entries: &[Entry]) -> (u64, u64) {
         let first = &entries[self.entries.start];
         let (begin, end) = self.span.unwrap_or((first.offset, first.offset + first.size));
@@ -110,14 +110,15 @@ impl Reader<'_> {
         })
     }
 
-    /// Whether the reads touch every subchunk of the shard.
+    /// Return whether the reads touch every subchunk of the shard.
     pub(super) fn touches_all(&self, shard: &Shard, reads: &ChunkReads<'_, '_>) -> bool {
         reads.touched_subchunks(shard).is_ok_and(|touched_subchunks| {
             touched_subchunks.subchunks() == self.count_subchunks(shard, reads)
         })
     }
 
-    /// The number of subchunks of the shard that are not completely past the edge of the array.
+    /// Return the number of subchunks of the shard that are not completely past the edge of the
+    /// array.
     fn count_subchunks(&self, shard: &Shard, reads: &ChunkReads<'_, '_>) -> u64 {
         let ends = self.array.shape.iter().zip(reads.origin).map(|(end, origin)| end - origin);
         let lengths = ends.zip(&reads.level.shape).map(|(end, &length)| end.min(length));

@@ -17,9 +17,9 @@ pub(super) trait Element: Copy {
 pub(super) trait Number: Copy + Default {
     fn less(self, other: Self) -> bool;
     fn equal(self, other: Self) -> bool;
-    /// The smaller one; NaN only if both are.
+    /// Return the smaller one; NaN only if both are.
     fn min_ignoring_nan(self, other: Self) -> Self;
-    /// The larger one; NaN only if both are.
+    /// Return the larger one; NaN only if both are.
     fn max_ignoring_nan(self, other: Self) -> Self;
 }
 
@@ -34,9 +34,9 @@ pub(super) trait Integer: Number {
 pub(super) trait Total<N>: Copy + Default {
     fn of(number: N) -> Self;
     fn with(self, other: Self) -> Self;
-    /// The quotient, rounded to the nearest number, ties to even.
+    /// Return the quotient, rounded to the nearest number, ties to even.
     fn mean(self, count: usize) -> N;
-    /// Whether the sum is more than half of `count`.
+    /// Return whether the sum is more than half of `count`.
     fn is_most_of(self, count: usize) -> bool;
 }
 
@@ -164,7 +164,7 @@ macro_rules! small_sums {
 }
 small_sums! { i8, i32; u8, i32; i16, i32; u16, i32; i32, i64; u32, i64; }
 
-/// The quotient, rounded to the nearest integer, ties to even.
+/// Return the quotient, rounded to the nearest integer, ties to even.
 #[inline(always)]
 fn rounded(sum: i128, count: usize) -> i128 {
     let by = count as i128;

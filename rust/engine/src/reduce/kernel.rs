@@ -171,7 +171,7 @@ struct Planes<N> {
 }
 
 impl<N: Number> Planes<N> {
-    /// Load the items of all rows; returns the number of items of each block.
+    /// Load the items of all rows. Return the number of items of each block.
     #[inline(always)]
     fn load<E: Element<Wide = N>>(&mut self, rows: &mut Rows<'_, E>, length: usize, blocks: usize) -> usize {
         let count = rows.remaining() * length;
@@ -206,7 +206,7 @@ impl<N: Number> Planes<N> {
         }
     }
 
-    /// The items of one block.
+    /// Return the items of one block.
     fn block(&self, number: usize, blocks: usize) -> impl Iterator<Item = N> + '_ {
         self.items[number..].iter().step_by(blocks).copied()
     }

@@ -39,7 +39,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The method with this name.
+    /// Return the method with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
@@ -73,13 +73,13 @@ impl AxisBlocks {
         usize::from(self.first > 0)
     }
 
-    /// The number of blocks.
+    /// Return the number of blocks.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.lead() + self.wholes + usize::from(self.last > 0)
     }
 
-    /// The number of items; None if it exceeds `usize`.
+    /// Return the number of items; None if it exceeds `usize`.
     #[must_use]
     pub fn items(&self) -> Option<usize> {
         self.whole.checked_mul(self.wholes)?.checked_add(self.first)?.checked_add(self.last)
@@ -90,7 +90,8 @@ impl AxisBlocks {
         whole.max(self.first).max(self.last)
     }
 
-    /// The start and the length of a block, and the number of consecutive blocks of this length.
+    /// Return the start and the length of a block, and the number of consecutive blocks of this
+    /// length.
     fn block(&self, number: usize) -> (usize, usize, usize) {
         if number < self.lead() {
             return (0, self.first, 1);
@@ -190,8 +191,8 @@ pub unsafe fn reduce(
     })
 }
 
-/// The axis of rows: the one with the most blocks among the last axis and earlier axes that only
-/// axes of single items follow. None without axes.
+/// Return the axis of rows: the one with the most blocks among the last axis and earlier axes that
+/// only axes of single items follow. None without axes.
 fn row_axis(axis_blocks: &[AxisBlocks]) -> Option<usize> {
     let mut best_axis = axis_blocks.len().checked_sub(1)?;
     for axis in (0..best_axis).rev() {
@@ -205,7 +206,7 @@ fn row_axis(axis_blocks: &[AxisBlocks]) -> Option<usize> {
     Some(best_axis)
 }
 
-/// The size of an element of a kind; None if the kind is unknown.
+/// Return the size of an element of a kind; None if the kind is unknown.
 #[must_use]
 pub fn item_bytes(kind: &str) -> Option<usize> {
     Some(match kind {
@@ -218,7 +219,7 @@ pub fn item_bytes(kind: &str) -> Option<usize> {
     })
 }
 
-/// The function for a reduction; None if the elements do not have the method.
+/// Return the function for a reduction; None if the elements do not have the method.
 fn select_work(kind: &str, method: Method, block_items: usize) -> Option<Work> {
     Some(match kind {
         "bool" => bits(method, block_items),
@@ -280,7 +281,7 @@ fn complex<E: Element<Wide: Real>>(method: Method) -> Option<Work> {
     }
 }
 
-/// The function of any method except the mean.
+/// Return the function of any method except the mean.
 fn ordering_work<E: Element>(method: Method) -> Work {
     match method {
         Method::Min => fastest::<E, Minimum<_>>(),
@@ -290,7 +291,8 @@ fn ordering_work<E: Element>(method: Method) -> Work {
     }
 }
 
-/// The fastest function for kernel `K` on this processor: wider vectors help with small numbers.
+/// Return the fastest function for kernel `K` on this processor: wider vectors help with small
+/// numbers.
 fn fastest<E: Element, K: Kernel<E>>() -> Work {
     #[cfg(target_arch = "x86_64")]
     if size_of::<E::Wide>() <= 4 && std::arch::is_x86_feature_detected!("avx2") {
@@ -392,12 +394,12 @@ impl<'a, E: Element> Rows<'a, E> {
         self.width = width;
     }
 
-    /// The number of remaining rows.
+    /// Return the number of remaining rows.
     fn remaining(&self) -> usize {
         self.remaining
     }
 
-    /// The next row.
+    /// Return the next row.
     #[inline(always)]
     fn next(&mut self) -> Option<&[E::Wide]> {
         if self.remaining == 0 {

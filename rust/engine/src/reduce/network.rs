@@ -21,7 +21,7 @@ pub(super) fn sorting_network(count: usize) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// The pairs of a network that affect the output at `position`.
+/// Return the pairs of a network that affect the output at `position`.
 pub(super) fn pruned_network(position: usize, count: usize, pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let mut needed = vec![false; count];
     if let Some(position) = needed.get_mut(position) {

@@ -23,7 +23,7 @@ enum AxisDivision<'a> {
 }
 
 impl AxisDivision<'_> {
-    /// The number of cells; joint axes are counted together elsewhere.
+    /// Return the number of cells; joint axes are counted together elsewhere.
     fn cells(&self) -> u64 {
         match self {
             AxisDivision::Range(ranges) => ranges.last().map_or(0, |last| last.before + last.cells),
@@ -49,7 +49,7 @@ struct Ranges {
     skipped: u64,
 }
 
-/// The positions of a range from `start` by `step` inside `low..high`.
+/// Return the positions of a range from `start` by `step` inside `low..high`.
 fn positions_in(start: i64, step: i64, low: u64, high: u64) -> (u64, u64) {
     let distance = step.unsigned_abs();
     if step > 0 {
@@ -136,7 +136,7 @@ impl Ranges {
         (cell, part, (self.skipped as usize + from) as isize * stride)
     }
 
-    /// The number of `cell` in the range; None if the range skips it.
+    /// Return the number of `cell` in the range; None if the range skips it.
     fn find(&self, cell: u64) -> Option<u64> {
         let Ranges { start, step, count, run, .. } = *self;
         let last = start + step * (count as i64 - 1);
@@ -282,12 +282,12 @@ fn linear_strides(
 }
 
 impl<'a> Division<'a> {
-    /// The number of cells, each a task.
+    /// Return the number of cells, each a task.
     pub fn tasks(&self) -> usize {
         self.tasks
     }
 
-    /// The task of `cell`; None if the piece has no element in it.
+    /// Return the task of `cell`; None if the piece has no element in it.
     pub fn find(&self, cell: &[u64]) -> Option<usize> {
         let mut task = 0;
         for (division, &cell) in self.axes.iter().zip(cell) {

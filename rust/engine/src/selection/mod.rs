@@ -177,7 +177,7 @@ impl Selection {
         Ok(self)
     }
 
-    /// The whole selection as one piece.
+    /// Return the whole selection as one piece.
     pub fn piece(&self) -> Piece<'_> {
         let axes = self.axes.iter().map(|form| match form {
             AxisForm::Range { start, step, count, stride } => {
@@ -276,7 +276,7 @@ pub struct Piece<'a> {
 }
 
 impl<'a> Piece<'a> {
-    /// Whether the piece selects nothing.
+    /// Return whether the piece selects nothing.
     pub fn is_empty(&self) -> bool {
         self.axes.iter().any(|part| match part {
             AxisPart::Range { count, .. } => *count == 0,
@@ -285,8 +285,8 @@ impl<'a> Piece<'a> {
         }) || self.ids.as_ref().is_some_and(|ids| ids.len() == 0)
     }
 
-    /// Whether the piece selects all bytes of every index of the cell at `origin` with `shape`,
-    /// inside the `bounds` if present.
+    /// Return whether the piece selects all bytes of every index of the cell at `origin` with
+    /// `shape`, inside the `bounds` if present.
     pub fn covers(&self, origin: &[u64], shape: &[u64], bounds: Option<&[u64]>) -> bool {
         let inside = |axis: usize| {
             let limit = bounds.map_or(u64::MAX, |bounds| bounds[axis].saturating_sub(origin[axis]));
@@ -306,7 +306,7 @@ impl<'a> Piece<'a> {
             && self.ids.as_ref().is_none_or(|ids| self.points_cover(ids, origin, inside))
     }
 
-    /// Whether the points cover each combination of indices along the joint axes.
+    /// Return whether the points cover each combination of indices along the joint axes.
     fn points_cover(&self, ids: &Ids<'_>, origin: &[u64], inside: impl Fn(usize) -> u64) -> bool {
         let Points { columns, axes, .. } = &self.selection.points;
         let sides: PerAxis<u64> = axes.iter().map(|&axis| inside(axis)).collect();
@@ -330,13 +330,13 @@ impl<'a> Piece<'a> {
         uncovered == 0
     }
 
-    /// Whether all bytes of the items are selected.
+    /// Return whether all bytes of the items are selected.
     pub fn has_whole_items(&self) -> bool {
         self.selection.whole_items
     }
 
-    /// The box of positions in the cell at `origin`, if the piece selects exactly a box of whole
-    /// items.
+    /// Return the box of positions in the cell at `origin`, if the piece selects exactly a box of
+    /// whole items.
     pub fn as_box(&self, origin: &[u64]) -> Option<PerAxis<std::ops::Range<u64>>> {
         let is_box = self.selection.whole_items
             && self.axes.iter().all(|part| match part {
@@ -351,7 +351,7 @@ impl<'a> Piece<'a> {
         is_box.then(|| (0..origin.len()).map(positions).collect())
     }
 
-    /// The minimum and the maximum index along `axis`.
+    /// Return the minimum and the maximum index along `axis`.
     pub fn index_range(&self, axis: usize) -> (i64, i64) {
         match self.axes[axis] {
             AxisPart::Range { start, step, count, .. } => {
@@ -368,7 +368,7 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// The number of positions along `axis` for [`Piece::narrow`]; for joint axes, points.
+    /// Return the number of positions along `axis` for [`Piece::narrow`]; for joint axes, points.
     pub fn positions(&self, axis: usize) -> usize {
         match (&self.axes[axis], &self.ids) {
             (AxisPart::Range { count, .. }, _) => *count,
@@ -378,12 +378,12 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// Whether `axis` is a joint axis.
+    /// Return whether `axis` is a joint axis.
     pub fn is_joint(&self, axis: usize) -> bool {
         matches!(self.axes[axis], AxisPart::Joint(_))
     }
 
-    /// The piece with only `positions` along `axis`.
+    /// Return the piece with only `positions` along `axis`.
     #[must_use]
     pub fn narrow(&self, axis: usize, positions: std::ops::Range<usize>) -> Piece<'a> {
         let mut piece = Piece {
@@ -405,7 +405,7 @@ impl<'a> Piece<'a> {
         piece
     }
 
-    /// The selected fields of every item of `item_bytes` bytes.
+    /// Return the selected fields of every item of `item_bytes` bytes.
     pub fn fields(&self, item_bytes: usize) -> SmallVec<[Field; 1]> {
         if self.selection.fields.is_empty() {
             return SmallVec::from_buf([Field { item: 0, caller: 0, bytes: item_bytes }]);
@@ -413,7 +413,7 @@ impl<'a> Piece<'a> {
         SmallVec::from_slice(&self.selection.fields)
     }
 
-    /// The first and the last byte (exclusive) of the decoded cell that the piece contains.
+    /// Return the first and the last byte (exclusive) of the decoded cell that the piece contains.
     pub fn span(&self, origin: &[u64], strides: &[isize], item_bytes: usize) -> (usize, usize) {
         let fields = &self.selection.fields;
         let mut low = fields.first().map_or(0, |field| field.item);

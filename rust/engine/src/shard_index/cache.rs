@@ -43,7 +43,7 @@ fn lock() -> MutexGuard<'static, Option<Generations>> {
     INDEXES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The index for `key`.
+/// Return the index for `key`.
 pub fn get(key: &IndexKey) -> Option<Index> {
     let _gate = fork::gate();
     let mut guard = lock();

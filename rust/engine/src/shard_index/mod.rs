@@ -31,7 +31,7 @@ pub struct Entry {
 }
 
 impl Shard {
-    /// The part that a reader fetches first.
+    /// Return the part that a reader fetches first.
     pub fn read_hint(&self) -> ReadHint {
         if self.index_at_start {
             ReadHint::Prefix(self.index_bytes as u64)
@@ -40,12 +40,12 @@ impl Shard {
         }
     }
 
-    /// The number of subchunk `cell` in the index.
+    /// Return the number of subchunk `cell` in the index.
     pub fn entry_number(&self, cell: &[u64]) -> usize {
         cell.iter().zip(&self.entry_strides).map(|(cell, stride)| cell * stride).sum::<u64>() as usize
     }
 
-    /// The offset of the first subchunk in the shards that the engine writes.
+    /// Return the offset of the first subchunk in the shards that the engine writes.
     pub fn first_byte(&self) -> usize {
         if self.index_at_start {
             self.index_bytes
@@ -54,7 +54,7 @@ impl Shard {
         }
     }
 
-    /// The index of a shard whose subchunks are in order and have the size of decoded ones.
+    /// Return the index of a shard whose subchunks are in order and have the size of decoded ones.
     pub fn sequential_index(&self) -> Result<Vec<[u64; 2]>> {
         let (first, size) = (self.first_byte() as u64, self.level.decoded_bytes as u64);
         let mut index = repeated([first, size], self.entries)?;
@@ -62,13 +62,13 @@ impl Shard {
         Ok(index)
     }
 
-    /// The maximum size of an encoded shard that the engine reads: twice the size that it would
-    /// write, and room for gaps.
+    /// Return the maximum size of an encoded shard that the engine reads: twice the size that it
+    /// would write, and room for gaps.
     pub fn max_bytes(&self) -> usize {
         with_slack(self.bound())
     }
 
-    /// The maximum size that the engine writes.
+    /// Return the maximum size that the engine writes.
     pub fn bound(&self) -> usize {
         self.level.bound.saturating_mul(self.entries).saturating_add(self.index_bytes)
     }
@@ -79,13 +79,13 @@ fn cache_key(shard: &Shard, source: Source<'_>) -> Option<IndexKey> {
     source.position().map(|(version, offset)| IndexKey { version, offset, size, shard: shard.id })
 }
 
-/// Whether a cache holds the index, decoded or as stored.
+/// Return whether a cache holds the index, decoded or as stored.
 pub fn is_in_cache(shard: &Shard, source: Source<'_>) -> bool {
     cache_key(shard, source).as_ref().and_then(cache::get).is_some()
         || index_source(shard, source).is_ok_and(|part| part.is_in_cache())
 }
 
-/// The part of the shard that holds the index.
+/// Return the part of the shard that holds the index.
 fn index_source<'a>(shard: &Shard, source: Source<'a>) -> Result<Source<'a>> {
     let (size, bytes) = (source.size(), shard.index_bytes as u64);
     if size < bytes {
@@ -95,7 +95,7 @@ fn index_source<'a>(shard: &Shard, source: Source<'a>) -> Result<Source<'a>> {
     source.part(if shard.index_at_start { 0 } else { size - bytes }, bytes)
 }
 
-/// The decoded index of the shard in `source`.
+/// Return the decoded index of the shard in `source`.
 pub fn index(shard: &Shard, source: Source<'_>, scratch: &mut Scratch) -> Result<Index> {
     let key = cache_key(shard, source);
     if let Some(index) = key.as_ref().and_then(cache::get) {
@@ -118,12 +118,12 @@ pub fn index(shard: &Shard, source: Source<'_>, scratch: &mut Scratch) -> Result
     Ok(index)
 }
 
-/// The offset and the size of subchunk `cell`; None if it is absent.
+/// Return the offset and the size of subchunk `cell`; None if it is absent.
 pub fn entry(shard: &Shard, index: &Index, cell: &[u64]) -> Result<Option<(u64, u64)>> {
     entry_at(index, shard.entry_number(cell)).map_err(|error| error.in_subchunk(cell))
 }
 
-/// The offset and the size of a subchunk by its number in the index; None if it is absent.
+/// Return the offset and the size of a subchunk by its number in the index; None if it is absent.
 pub fn entry_at(index: &Index, number: usize) -> Result<Option<(u64, u64)>> {
     match index[number] {
         [ABSENT, ABSENT] => Ok(None),
@@ -145,7 +145,7 @@ pub fn checked_entry(index: &Index, number: usize, size: u64) -> Result<Option<(
     }
 }
 
-/// The axes of the copy between the stored index and offsets and sizes in C order.
+/// Return the axes of the copy between the stored index and offsets and sizes in C order.
 fn index_axes(level: &Level, is_packed: bool) -> PerAxis<Axis<'static>> {
     let mut axes = PerAxis::new();
     let mut stride = 8isize;
@@ -159,7 +159,7 @@ fn index_axes(level: &Level, is_packed: bool) -> PerAxis<Axis<'static>> {
     axes
 }
 
-/// The codec stores u64 as little-endian unless it swaps; the machine may be big-endian.
+/// Return the item of the index: a u64, with the byte-swap unit between stored and native order.
 fn index_item(level: &Level) -> Item {
     Item { bytes: 8, swap: level.swap() }
 }

@@ -43,7 +43,7 @@ impl AttemptedWrite {
         joined(parts, None).map(|bytes| AttemptedWrite::Bytes(Arc::new(bytes)))
     }
 
-    /// Whether the value is large enough to be a chunk, which may be written twice.
+    /// Return whether the value is large enough to be a chunk, which may be written twice.
     fn is_chunk(&self) -> bool {
         matches!(self, AttemptedWrite::Bytes(bytes) if bytes.len() as u64 > DOCUMENT_BYTES)
     }

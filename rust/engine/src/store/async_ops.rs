@@ -12,7 +12,7 @@ pub type OpenResult = Result<Option<Box<dyn ValueReader>>>;
 
 /// Whether the caller of an asynchronous operation still needs the result.
 pub trait CancelToken: Send + Sync {
-    /// Whether the result is needed; otherwise the operation need not start, or be retried.
+    /// Return whether the result is needed; otherwise the operation need not start, or be retried.
     fn is_active(&self) -> bool;
 }
 
@@ -29,12 +29,12 @@ impl<T: 'static> Completion<T> {
         Completion { token, complete: Box::new(complete) }
     }
 
-    /// Whether the result is still needed.
+    /// Return whether the result is still needed.
     pub fn is_active(&self) -> bool {
         self.token.is_active()
     }
 
-    /// A check whether the result is needed, which outlives the completion.
+    /// Return a check whether the result is needed, which outlives the completion.
     pub fn active_check(&self) -> impl Fn() -> bool + Send + 'static {
         let token = self.token.clone();
         move || token.is_active()
@@ -45,7 +45,7 @@ impl<T: 'static> Completion<T> {
         (self.complete)(result);
     }
 
-    /// A completion that passes its result through `chain`, which completes this one.
+    /// Return a completion that passes its result through `chain`, which completes this one.
     pub fn chain(self, chain: impl FnOnce(Completion<T>, Result<T>) + Send + 'static) -> Completion<T> {
         Completion::new(self.token.clone(), move |result| chain(self, result))
     }

@@ -35,7 +35,7 @@ impl ValuePart<'_> {
         }
     }
 
-    /// The size in bytes.
+    /// Return the size in bytes.
     pub fn size(&self) -> u64 {
         match self {
             ValuePart::Owned(bytes) => bytes.len() as u64,
@@ -58,7 +58,7 @@ pub enum Change<'a> {
 }
 
 impl Change<'_> {
-    /// The same change, borrowing its bytes.
+    /// Return the same change, borrowing its bytes.
     pub(crate) fn reborrow(&self) -> Change<'_> {
         match self {
             Change::Keep => Change::Keep,

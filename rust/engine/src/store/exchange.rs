@@ -19,7 +19,7 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// The state of `current`, to compare with later ones.
+    /// Return the state of `current`, to compare with later ones.
     pub fn of(current: Option<&dyn ValueReader>) -> Result<Self> {
         Ok(match current {
             None => Expected::Absent,
@@ -30,7 +30,7 @@ impl Expected {
         })
     }
 
-    /// Whether `current` is in this state.
+    /// Return whether `current` is in this state.
     pub fn matches(&self, current: Option<&dyn ValueReader>) -> Result<bool> {
         Ok(match (self, current) {
             (Expected::Anything, _) | (Expected::Absent, None) => true,

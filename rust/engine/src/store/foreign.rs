@@ -33,12 +33,12 @@ pub trait Foreign: Send + Sync + Debug {
         expected: Option<&dyn ValueReader>,
     ) -> Result<ReplaceOutcome>;
 
-    /// Whether `replace` compares versions alone.
+    /// Return whether `replace` compares versions alone.
     fn compares_versions(&self) -> bool {
         false
     }
 
-    /// Every key under `prefix`, in any order.
+    /// Return every key under `prefix`, in any order.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
     /// One level below `prefix`. None: not supported.
@@ -157,7 +157,7 @@ impl<F: Foreign> ForeignStore<F> {
         ForeignStore { keys, ..self }
     }
 
-    /// The adapted store.
+    /// Return the adapted store.
     pub fn foreign(&self) -> &F {
         &self.foreign
     }

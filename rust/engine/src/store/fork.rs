@@ -30,7 +30,7 @@ pub(crate) fn gate() -> RwLockReadGuard<'static, ()> {
     GATE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number of forks between the first process and this one.
+/// Return the number of forks between the first process and this one.
 pub(crate) fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
@@ -47,7 +47,7 @@ pub(super) struct ProcessValue<T> {
 }
 
 impl<T> ProcessValue<T> {
-    /// Whether it belongs to this process and not to the parent.
+    /// Return whether it belongs to this process and not to the parent.
     pub(super) fn is_own(&self) -> bool {
         self.generation == generation()
     }
@@ -71,7 +71,7 @@ impl<T: Default> PerProcess<T> {
         Box::into_raw(Box::new(ProcessValue { value: T::default(), generation: generation() }))
     }
 
-    /// The value of this process.
+    /// Return the value of this process.
     pub(super) fn get(&self) -> &ProcessValue<T> {
         let current = self.0.load(Ordering::Acquire);
         // SAFETY: the pointer comes from `Box::into_raw`; only `drop` frees it, which has the only

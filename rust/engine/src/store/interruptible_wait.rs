@@ -71,7 +71,7 @@ impl Wait {
         Wait { deadline: None, pause: Duration::from_micros(20), last_check: None }
     }
 
-    /// Whether the time is over.
+    /// Return whether the time is over.
     pub(super) fn has_expired(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }

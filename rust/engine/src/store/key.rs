@@ -50,7 +50,7 @@ impl KeySyntax {
         }
     }
 
-    /// Whether `key` is valid.
+    /// Return whether `key` is valid.
     pub fn is_valid(self, key: &str) -> bool {
         self.invalid_reason(key).is_none()
     }

@@ -31,8 +31,8 @@ impl KeyLocks {
         KeyLocks(fork::PerProcess::new())
     }
 
-    /// The locks for `identity`, shared by all current users: two adapters of one object must
-    /// exclude each other.
+    /// Return the locks for `identity`, shared by all current users: two adapters of one object
+    /// must exclude each other.
     pub(super) fn for_identity(identity: usize) -> Arc<Self> {
         static SHARED: Mutex<BTreeMap<usize, Weak<KeyLocks>>> = Mutex::new(BTreeMap::new());
         fork::register();

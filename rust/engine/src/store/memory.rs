@@ -39,17 +39,17 @@ fn version_of(state: u64) -> Version {
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Return an empty store.
     pub fn new() -> Self {
         Self::of(KeySyntax::default())
     }
 
-    /// An empty store with this key syntax.
+    /// Return an empty store with this key syntax.
     pub fn of(keys: KeySyntax) -> Self {
         MemoryStore { map: RwLock::default(), key_locks: KeyLocks::new(), keys }
     }
 
-    /// The store of this name in the process; it lives as long as the process.
+    /// Return the store of this name in the process; it lives as long as the process.
     pub fn named(name: &str) -> Arc<Self> {
         static NAMED: Mutex<BTreeMap<String, Arc<MemoryStore>>> = Mutex::new(BTreeMap::new());
         fork::register();

@@ -77,22 +77,22 @@ pub struct KeyRange<'b> {
 }
 
 impl KeyRange<'_> {
-    /// Whether `key` is in the range.
+    /// Return whether `key` is in the range.
     pub fn holds(&self, key: &str) -> bool {
         self.first <= key.as_bytes() && !self.is_before(key.as_bytes())
     }
 
-    /// Whether no key is in the range.
+    /// Return whether no key is in the range.
     pub fn is_empty(&self) -> bool {
         self.is_before(self.first)
     }
 
-    /// Whether every key that begins with `start` is in the range.
+    /// Return whether every key that begins with `start` is in the range.
     fn has_all(&self, start: &str) -> bool {
         self.first <= start.as_bytes() && self.end.is_empty()
     }
 
-    /// Whether the range ends before a key.
+    /// Return whether the range ends before a key.
     fn is_before(&self, key: &[u8]) -> bool {
         !self.end.is_empty() && self.end <= key
     }
@@ -166,7 +166,7 @@ pub trait Store: Send + Sync + Debug {
         self.update(key, UpdateOptions::READ_CURRENT, &mut |_| work().map(|()| Change::Keep)).map(drop)
     }
 
-    /// Every key under `prefix` ("" or ending in "/"), sorted.
+    /// Return every key under `prefix` ("" or ending in "/"), sorted.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
     /// Call `visit` for every key that begins with `start` (any text) and is in `range`, in order.
@@ -207,12 +207,13 @@ pub trait Store: Send + Sync + Debug {
     /// Remove every key under `prefix` ("" or ending in "/").
     fn delete_prefix(&self, prefix: &str) -> Result<()>;
 
-    /// Whether [`Store::delete_prefix`] is atomic for readers and when the process is killed.
+    /// Return whether [`Store::delete_prefix`] is atomic for readers and when the process is
+    /// killed.
     fn deletes_atomically(&self, prefix: &str) -> bool {
         self.inner().is_some_and(|inner| inner.deletes_atomically(prefix))
     }
 
-    /// Whether [`Store::replace_prefix`] works for `prefix`.
+    /// Return whether [`Store::replace_prefix`] works for `prefix`.
     fn replaces_atomically(&self, prefix: &str) -> bool {
         self.inner().is_some_and(|inner| inner.replaces_atomically(prefix))
     }
@@ -272,40 +273,40 @@ pub trait Store: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// The inner store of a wrapper, whose properties this store inherits.
+    /// Return the inner store of a wrapper, whose properties this store inherits.
     fn inner(&self) -> Option<&dyn Store> {
         None
     }
 
-    /// Whether one key is read, or replaced unconditionally, without waiting for a device or for
-    /// other threads: in less time than releasing Python's lock takes.
+    /// Return whether one key is read, or replaced unconditionally, without waiting for a device or
+    /// for other threads: in less time than releasing Python's lock takes.
     fn is_nonblocking(&self) -> bool {
         false
     }
 
-    /// The syntax of its keys.
+    /// Return the syntax of its keys.
     fn keys(&self) -> KeySyntax {
         self.inner().map_or(KeySyntax::Paths, |inner| inner.keys())
     }
 
-    /// Whether the store refuses every change.
+    /// Return whether the store refuses every change.
     fn read_only(&self) -> bool {
         self.inner().is_some_and(|inner| inner.read_only())
     }
 
-    /// Whether [`Store::hold`] excludes every process whose updates exclude each other.
+    /// Return whether [`Store::hold`] excludes every process whose updates exclude each other.
     fn is_exclusive(&self) -> bool {
         self.inner().is_none_or(|inner| inner.is_exclusive())
     }
 
-    /// How many concurrent requests the store needs because each has a latency; 0: requests return
-    /// at once.
+    /// Return how many concurrent requests the store needs because each has a latency; 0: requests
+    /// return at once.
     fn concurrency(&self) -> usize {
         self.inner().map_or(0, |inner| inner.concurrency())
     }
 
-    /// Whether values are in local files: reading one of them in pieces, by several threads, counts
-    /// as one request.
+    /// Return whether values are in local files: reading one of them in pieces, by several threads,
+    /// counts as one request.
     fn is_local(&self) -> bool {
         self.inner().is_some_and(|inner| inner.is_local())
     }
@@ -320,8 +321,8 @@ pub trait Store: Send + Sync + Debug {
         None
     }
 
-    /// An error if this thread must not block on the store: other threads would wait for this
-    /// thread.
+    /// Return an error if this thread must not block on the store: other threads would wait for
+    /// this thread.
     fn check_may_block(&self) -> Result<()> {
         self.inner().map_or(Ok(()), |inner| inner.check_may_block())
     }
@@ -332,23 +333,23 @@ pub trait Store: Send + Sync + Debug {
         self.inner().map_or(Ok(None), |inner| inner.coding_permit())
     }
 
-    /// Whether a cache has room for a value of this many bytes.
+    /// Return whether a cache has room for a value of this many bytes.
     fn can_cache(&self, bytes: usize) -> bool {
         self.inner().is_some_and(|inner| inner.can_cache(bytes))
     }
 
-    /// Whether a cache holds some of the value of `key`, which it may evict.
+    /// Return whether a cache holds some of the value of `key`, which it may evict.
     fn is_cached(&self, key: &str) -> bool {
         self.inner().is_some_and(|inner| inner.is_cached(key))
     }
 
-    /// The time of the request whose cached response the store would return now, if any.
+    /// Return the time of the request whose cached response the store would return now, if any.
     fn cached_since(&self, key: &str) -> Option<Instant> {
         self.inner().and_then(|inner| inner.cached_since(key))
     }
 
-    /// The same store on top of `shared` instead of `below`, so that reads are coalesced. None:
-    /// `below` is not below this store.
+    /// Return the same store on top of `shared` instead of `below`, so that reads are coalesced.
+    /// None: `below` is not below this store.
     fn with_coalescing(
         &self,
         _below: &Arc<dyn Store>,
@@ -357,12 +358,12 @@ pub trait Store: Send + Sync + Debug {
         None
     }
 
-    /// The time since which a coalesced response about `key` is shared.
+    /// Return the time since which a coalesced response about `key` is shared.
     fn coalesced_since(&self, key: &str) -> Option<SystemTime> {
         self.inner().and_then(|inner| inner.coalesced_since(key))
     }
 
-    /// How many concurrent writes the store needs.
+    /// Return how many concurrent writes the store needs.
     fn write_concurrency(&self) -> usize {
         self.inner().map_or_else(|| self.concurrency(), |inner| inner.write_concurrency())
     }
@@ -414,7 +415,7 @@ impl dyn Store + '_ {
         }
     }
 
-    /// The whole value in memory, if it has at most `limit` bytes. A larger value raises a
+    /// Return the whole value in memory, if it has at most `limit` bytes. A larger value raises a
     /// `Kind::Data` error before it is read, if the store knows its size.
     pub fn load(&self, key: &str, limit: Option<u64>) -> Result<Option<LoadedValue>> {
         self.read(key, limit.map_or(ReadHint::Whole, ReadHint::Prefix), |object| {
@@ -424,7 +425,7 @@ impl dyn Store + '_ {
         })
     }
 
-    /// The whole value in memory and its version, if the store has versions.
+    /// Return the whole value in memory and its version, if the store has versions.
     pub fn load_version(
         &self,
         key: &str,
@@ -438,7 +439,7 @@ impl dyn Store + '_ {
         })
     }
 
-    /// A copy of the whole value; None if the key is absent.
+    /// Return a copy of the whole value; None if the key is absent.
     pub fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
         Ok(self.load(key, None)?.map(|loaded| match loaded {
             LoadedValue::InStore(object) => object.bytes().unwrap_or_default().to_vec(),
@@ -520,7 +521,7 @@ impl dyn Store + '_ {
     }
 }
 
-/// The part of `start` up to its last "/".
+/// Return the part of `start` up to its last "/".
 fn folder_of(start: &str) -> &str {
     &start[..start.rfind('/').map_or(0, |slash| slash + 1)]
 }

@@ -15,7 +15,7 @@ impl<T> Default for SwapCell<T> {
 }
 
 impl<T> SwapCell<T> {
-    /// The current value.
+    /// Return the current value.
     pub fn get(&self) -> Option<Arc<T>> {
         let _gate = fork::gate();
         let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -32,7 +32,7 @@ struct Entries {
 }
 
 impl Timer {
-    /// The timer of this process.
+    /// Return the timer of this process.
     fn get() -> &'static Timer {
         static TIMER: OnceLock<fork::PerProcess<Timer>> = OnceLock::new();
         TIMER.get_or_init(fork::PerProcess::new).get()

@@ -39,14 +39,14 @@ pub struct ReadFlags {
 
 /// One open value of a store. Replacing the value later does not change what the reader returns.
 pub trait ValueReader: Send + Sync {
-    /// The size in bytes.
+    /// Return the size in bytes.
     fn size(&self) -> u64;
 
-    /// The version of the value, if the store has versions.
+    /// Return the version of the value, if the store has versions.
     fn version(&self) -> Option<Version>;
 
-    /// The version for comparison with an earlier one. A value that changed very recently has no
-    /// `version`, because another change could have the same time stamp.
+    /// Return the version for comparison with an earlier one. A value that changed very recently
+    /// has no `version`, because another change could have the same time stamp.
     fn state(&self) -> Option<Version> {
         self.version()
     }
@@ -59,28 +59,28 @@ pub trait ValueReader: Send + Sync {
         self.read_at(offset, out)
     }
 
-    /// Whether a cache holds these bytes, so that reading them needs no request.
+    /// Return whether a cache holds these bytes, so that reading them needs no request.
     fn is_cached(&self, _offset: u64, _count: u64) -> bool {
         false
     }
 
-    /// Whether reading these bytes needs exactly one request, which the store can start
+    /// Return whether reading these bytes needs exactly one request, which the store can start
     /// asynchronously.
     fn needs_request(&self, _offset: u64, _count: u64) -> bool {
         false
     }
 
-    /// The cache of chunks that are decoded from this value, if any.
+    /// Return the cache of chunks that are decoded from this value, if any.
     fn decoded_cache(&self) -> Option<&dyn DecodedCache> {
         None
     }
 
-    /// The whole value, if it is in memory.
+    /// Return the whole value, if it is in memory.
     fn bytes(&self) -> Option<&[u8]> {
         None
     }
 
-    /// The file, if any, for copies inside the kernel.
+    /// Return the file, if any, for copies inside the kernel.
     fn file(&self) -> Option<&std::fs::File> {
         None
     }
@@ -88,10 +88,10 @@ pub trait ValueReader: Send + Sync {
 
 /// A cache of chunks that are decoded from one state of a value.
 pub trait DecodedCache: Send + Sync {
-    /// Whether a chunk of this size fits into the cache.
+    /// Return whether a chunk of this size fits into the cache.
     fn has_room(&self, bytes: usize) -> bool;
 
-    /// The chunk that `level` decodes from `size` bytes at `offset`.
+    /// Return the chunk that `level` decodes from `size` bytes at `offset`.
     fn get(&self, offset: u64, size: u64, level: u64) -> Option<Arc<Vec<u8>>>;
 
     /// Store a decoded chunk.
@@ -115,7 +115,7 @@ impl LoadedValue {
         }
     }
 
-    /// The bytes of the value.
+    /// Return the bytes of the value.
     pub fn bytes(&self) -> &[u8] {
         match self {
             LoadedValue::InStore(object) => object.bytes().unwrap_or_default(),
@@ -149,7 +149,7 @@ pub fn read_all(object: &dyn ValueReader) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Whether the bytes of `object` equal `expected`.
+/// Return whether the bytes of `object` equal `expected`.
 pub(super) fn has_bytes(object: &dyn ValueReader, expected: &[u8]) -> Result<bool> {
     if object.size() != expected.len() as u64 {
         return Ok(false);
@@ -177,15 +177,15 @@ pub(super) fn past_the_end(offset: u64, count: usize, size: u64) -> Error {
     Error::size(format!("a value of {size} bytes has no {count} bytes at offset {offset}"))
 }
 
-/// The error of a read from a value that was replaced.
+/// Return the error of a read from a value that was replaced.
 pub fn replaced(key: &str) -> Error {
     let kind = Kind::Store { retryable: true, errno: None };
     let message = "another writer replaced the value during the read; read again";
     Error { code: Some(REPLACED), ..Error::new(kind, message) }.at_key(key)
 }
 
-/// An empty vector with capacity for `size` bytes; too large a size raises an error instead of
-/// aborting.
+/// Return an empty vector with capacity for `size` bytes; too large a size raises an error instead
+/// of aborting.
 pub(super) fn room_for(size: u64) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     crate::scratch::reserve(&mut out, usize::try_from(size).unwrap_or(usize::MAX))?;

@@ -26,26 +26,26 @@ impl Version {
         Some(version)
     }
 
-    /// A version in a store of this machine.
+    /// Return a version in a store of this machine.
     pub(super) fn of(words: [u64; 4]) -> Self {
         let mut version = Version { size: 32, bytes: [0; Version::MAX_BYTES] };
         version.bytes[..32].copy_from_slice(words.map(u64::to_le_bytes).as_flattened());
         version
     }
 
-    /// A version in a foreign store with its own generation `tag`; None if that is too long.
+    /// Return a version in a foreign store with its own generation `tag`; None if that is too long.
     pub fn foreign(store: u64, key: &str, tag: &[u8]) -> Option<Self> {
         let mut hasher = DefaultHasher::new();
         (store, key).hash(&mut hasher);
         Version::new(&[&hasher.finish().to_le_bytes(), tag].concat())
     }
 
-    /// The bytes of the version.
+    /// Return the bytes of the version.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.size)).unwrap_or_default()
     }
 
-    /// The generation in a foreign store.
+    /// Return the generation in a foreign store.
     pub fn tag(&self) -> &[u8] {
         self.bytes().get(LOCATION_BYTES..).unwrap_or_default()
     }

@@ -40,26 +40,26 @@ pub(crate) trait NewElements<'a>: Sync {
     /// How it is encoded.
     fn level(&self) -> &Level;
 
-    /// The array index of its first element.
+    /// Return the array index of its first element.
     fn origin(&self) -> &[u64];
 
     /// Return whether every element inside `bounds` is new. Without bounds every element must be
     /// new.
     fn is_full(&self, bounds: Option<&[u64]>) -> bool;
 
-    /// The decoded bytes, if they are contiguous in the form without codecs.
+    /// Return the decoded bytes, if they are contiguous in the form without codecs.
     fn run(&self) -> Option<&'a [u8]>;
 
     /// Copy the new elements into the decoded chunk.
     fn put(&self, chunk: &mut [u8]);
 
-    /// The new elements of the subchunks of `shard`.
+    /// Return the new elements of the subchunks of `shard`.
     fn subchunks<'n>(&'n self, shard: &'n Shard) -> Result<Box<dyn NewSubchunks<'a> + 'n>>;
 }
 
 /// The new elements of the subchunks of a shard.
 pub(crate) trait NewSubchunks<'a>: Sync {
-    /// The touched subchunks, in any order.
+    /// Return the touched subchunks, in any order.
     fn touched(&self) -> Result<Vec<TouchedSubchunk>>;
 
     /// Run `work` with one of them.
@@ -343,7 +343,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Whether no element of the chunk lies past the edge of the array.
+    /// Return whether no element of the chunk lies past the edge of the array.
     fn is_inside_array(&self, new_elements: &dyn NewElements<'a>) -> bool {
         let ends =
             new_elements.origin().iter().zip(&new_elements.level().shape).map(|(origin, size)| origin + size);
@@ -370,7 +370,7 @@ impl<'a> Writer<'a> {
         result.map(|()| true)
     }
 
-    /// Whether the chunk is all fill, so that it is not stored.
+    /// Return whether the chunk is all fill, so that it is not stored.
     pub(crate) fn is_fill(&self, level: &Level, chunk: &[u8]) -> bool {
         if self.array.store_fill {
             return false;

@@ -18,7 +18,7 @@ use crate::store::{Change, ValuePart};
 const GROUP_BYTES: usize = 256 << 10;
 
 impl<'a> Writer<'a> {
-    /// The change of a shard; a shard without any subchunk is deleted.
+    /// Return the change of a shard; a shard without any subchunk is deleted.
     pub(super) fn shard(
         &self,
         shard: &Shard,
@@ -115,7 +115,7 @@ struct StoredShard<'c> {
 }
 
 impl<'c> StoredShard<'c> {
-    /// Whether none of these subchunks is stored.
+    /// Return whether none of these subchunks is stored.
     fn stores_none_of(&self, touched: &[TouchedSubchunk]) -> bool {
         touched.iter().all(|touched| self.index[touched.number] == [ABSENT, ABSENT])
     }
@@ -137,13 +137,13 @@ struct EncodedSubchunks<'a> {
 }
 
 impl<'a> EncodedSubchunks<'a> {
-    /// An empty list; `buffer` receives the bytes.
+    /// Return an empty list; `buffer` receives the bytes.
     fn with_buffer(mut buffer: Vec<u8>) -> EncodedSubchunks<'a> {
         buffer.clear();
         EncodedSubchunks { parts: Vec::new(), bytes: buffer, sizes: Vec::new() }
     }
 
-    /// Whether no subchunk is stored.
+    /// Return whether no subchunk is stored.
     fn is_fill(&self) -> bool {
         self.sizes.iter().all(Option::is_none)
     }

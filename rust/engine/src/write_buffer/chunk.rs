@@ -37,7 +37,7 @@ pub(super) struct Target<'a> {
 }
 
 impl ElementChunk {
-    /// An empty chunk with this memory.
+    /// Return an empty chunk with this memory.
     pub(super) fn with_memory(values: ChunkMemory) -> ElementChunk {
         ElementChunk { values, ..ElementChunk::default() }
     }
@@ -47,17 +47,17 @@ impl ElementChunk {
         self.values = values;
     }
 
-    /// The number of bytes of elements.
+    /// Return the number of bytes of elements.
     pub(super) fn bytes(&self) -> usize {
         self.values.len() + self.elements.iter().map(Vec::len).sum::<usize>()
     }
 
-    /// Whether all elements of `portion` were written.
+    /// Return whether all elements of `portion` were written.
     pub(super) fn covers(&self, portion: &Portion<'_, '_>) -> bool {
         self.mask.covers(portion)
     }
 
-    /// Whether every element was written, including those outside the array.
+    /// Return whether every element was written, including those outside the array.
     pub(super) fn is_full(&self, level: &Level) -> bool {
         self.mask.is_all(level)
     }
@@ -130,7 +130,7 @@ impl ElementChunk {
         Ok(())
     }
 
-    /// All elements, including those outside the array, if all were written.
+    /// Return all elements, including those outside the array, if all were written.
     pub(super) fn all(&self, level: &Level) -> Option<&[u8]> {
         // SAFETY: all of them are initialised then.
         self.mask.is_all(level).then(|| unsafe { initialised(&self.values) })

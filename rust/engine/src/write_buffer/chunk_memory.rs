@@ -83,7 +83,7 @@ impl Slab {
         uninitialized(subchunks.checked_add(shard.index_bytes)?).ok().map(Slab::of)
     }
 
-    /// A slab from the bytes of an earlier one.
+    /// Return a slab from the bytes of an earlier one.
     pub(super) fn of(bytes: Vec<MaybeUninit<u8>>) -> Arc<Slab> {
         let mut bytes = ManuallyDrop::new(bytes);
         let (size, capacity) = (bytes.len(), bytes.capacity());
@@ -93,7 +93,7 @@ impl Slab {
         Arc::new(Slab { first, size, capacity })
     }
 
-    /// The slot of a subchunk.
+    /// Return the slot of a subchunk.
     ///
     /// # Safety
     /// At most one slot of a subchunk exists at a time.
@@ -104,7 +104,7 @@ impl Slab {
         Slot { slab: self.clone(), start, size }
     }
 
-    /// The shard with its index; None while a slot exists.
+    /// Return the shard with its index; None while a slot exists.
     ///
     /// # Safety
     /// All slots are initialised.

@@ -33,14 +33,14 @@ pub(super) struct ByteMask {
 }
 
 impl ByteMask {
-    /// A mask without written elements.
+    /// Return a mask without written elements.
     fn of(level: &Level, unit: usize) -> Result<ByteMask> {
         let mut marks = Vec::new();
         sized(&mut marks, level.decoded_bytes / level.item_bytes * unit)?;
         Ok(ByteMask { marks, unit })
     }
 
-    /// The strides of the marks.
+    /// Return the strides of the marks.
     fn strides(&self, level: &Level) -> PerAxis<isize> {
         let (unit, item) = (self.unit as isize, level.item_bytes as isize);
         level.strides.iter().map(|stride| stride / item * unit).collect()
@@ -66,7 +66,7 @@ impl ByteMask {
         });
     }
 
-    /// The positions of the selected marks within those of an item, and their number.
+    /// Return the positions of the selected marks within those of an item, and their number.
     fn marks(&self, portion: &Portion<'_, '_>) -> PerAxis<(usize, usize)> {
         if self.unit == 1 {
             return PerAxis::from_elem((0, 1), 1);
@@ -109,7 +109,7 @@ impl ByteMask {
     }
 }
 
-/// The offset of the first item of a box, and its axes, the same on both sides.
+/// Return the offset of the first item of a box, and its axes, the same on both sides.
 fn box_axes(part: &[Range<u64>], strides: &[isize]) -> (isize, PerAxis<Axis<'static>>) {
     let start = part.iter().zip(strides).map(|(range, stride)| range.start as isize * stride).sum();
     let axes = part.iter().zip(strides).map(|(range, &stride)| Axis::Strided {
@@ -148,7 +148,7 @@ fn copy_box(level: &Level, part: &[Range<u64>], from: &Bytes, to: &mut Bytes) {
     }
 }
 
-/// The union of two boxes, if it is a box.
+/// Return the union of two boxes, if it is a box.
 fn union(first: &[Range<u64>], second: &[Range<u64>]) -> Option<PerAxis<Range<u64>>> {
     let contains = |a: &[Range<u64>], b: &[Range<u64>]| {
         a.iter().zip(b).all(|(a, b)| a.start <= b.start && b.end <= a.end)
@@ -171,7 +171,7 @@ fn union(first: &[Range<u64>], second: &[Range<u64>]) -> Option<PerAxis<Range<u6
 }
 
 impl Mask {
-    /// Whether no element was written.
+    /// Return whether no element was written.
     pub(super) fn is_empty(&self) -> bool {
         matches!(self, Mask::Empty)
     }
@@ -213,7 +213,7 @@ impl Mask {
         }
     }
 
-    /// Whether all elements of `portion` were written.
+    /// Return whether all elements of `portion` were written.
     pub(super) fn covers(&self, portion: &Portion<'_, '_>) -> bool {
         match self {
             Mask::Empty => false,
@@ -226,7 +226,7 @@ impl Mask {
         }
     }
 
-    /// Whether every element of the chunk was written, including those outside the array.
+    /// Return whether every element of the chunk was written, including those outside the array.
     pub(super) fn is_all(&self, level: &Level) -> bool {
         match self {
             Mask::Empty => false,
@@ -319,7 +319,7 @@ unsafe fn copy_reversed(from: &Bytes, to: *mut u8, unit: usize) {
     }
 }
 
-/// The runs of marks equal to `mark`.
+/// Return the runs of marks equal to `mark`.
 fn runs_of(marks: &[u8], mark: u8) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut index = 0;
     std::iter::from_fn(move || {
@@ -329,7 +329,7 @@ fn runs_of(marks: &[u8], mark: u8) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// The position of the first mark equal to `mark`.
+/// Return the position of the first mark equal to `mark`.
 fn position_of(marks: &[u8], mark: u8) -> Option<usize> {
     const BLOCK: usize = 32;
     let opposite = [1 - mark; BLOCK];

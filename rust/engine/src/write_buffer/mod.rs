@@ -39,7 +39,7 @@ struct BufferedChunks {
     is_closed: bool,
 }
 
-/// Whether a chunk lies completely outside `ends`.
+/// Return whether a chunk lies completely outside `ends`.
 fn is_outside(ends: &[Option<u64>], array: &Array, cell: &[u64]) -> bool {
     let mut starts = array.dim_grids.iter().zip(cell).map(|(dim_grids, &cell)| dim_grids.bounds(cell).0);
     ends.iter().any(|end| starts.next().zip(*end).is_some_and(|(start, end)| start >= end))
@@ -96,7 +96,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Default for WriteBuffer {
-    /// An empty buffer.
+    /// Return an empty buffer.
     fn default() -> Self {
         fork::register();
         WriteBuffer { buffered: Mutex::default() }
@@ -110,12 +110,12 @@ impl WriteBuffer {
         work(&mut buffered)
     }
 
-    /// Whether the buffer is empty.
+    /// Return whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.with(|buffered| buffered.chunks.is_empty())
     }
 
-    /// The number of buffered bytes; partly written chunks count completely.
+    /// Return the number of buffered bytes; partly written chunks count completely.
     pub fn bytes(&self) -> usize {
         let chunks: Vec<Arc<BufferedChunk>> =
             self.with(|buffered| buffered.chunks.values().cloned().collect());
@@ -298,7 +298,7 @@ pub struct KeyInterval<'a> {
 }
 
 impl KeyInterval<'_> {
-    /// Whether the key of a chunk is in the interval.
+    /// Return whether the key of a chunk is in the interval.
     fn contain(self, operation: Operation<'_>, cell: &[u64]) -> Result<bool> {
         if self.first.is_empty() && self.last.is_empty() && self.overwriting.is_none() {
             return Ok(true);

@@ -49,7 +49,7 @@ impl Node {
         Node::ElementChunk(ElementChunk::default())
     }
 
-    /// The number of bytes of elements.
+    /// Return the number of bytes of elements.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Node::ElementChunk(element_chunk) => element_chunk.bytes(),
@@ -150,7 +150,7 @@ impl Node {
         Ok(Coverage::Some(coverage))
     }
 
-    /// Whether every element is buffered.
+    /// Return whether every element is buffered.
     fn is_full(&self, level: &Level) -> bool {
         match (self, &level.body) {
             (Node::ElementChunk(element_chunk), _) => element_chunk.is_full(level),
@@ -190,12 +190,12 @@ fn mismatch() -> Error {
 }
 
 impl Subchunks {
-    /// Whether every element of every subchunk is buffered.
+    /// Return whether every element of every subchunk is buffered.
     fn is_full(&self, shard: &Shard) -> bool {
         self.nodes.len() == shard.entries && self.nodes.values().all(|(_, node)| node.is_full(&shard.level))
     }
 
-    /// A new node for a subchunk.
+    /// Return a new node for a subchunk.
     fn new_node(&self, shard: &Shard, number: usize) -> Node {
         match &self.slab {
             // SAFETY: each slot is used here alone, and stays with the node.
@@ -256,8 +256,8 @@ impl Subchunks {
         })
     }
 
-    /// The encoded shard, if every element was written into the slab and no subchunk is all fill.
-    /// The masks stay.
+    /// Return the encoded shard, if every element was written into the slab and no subchunk is all
+    /// fill. The masks stay.
     fn take_encoded(
         &mut self,
         shard: &Shard,

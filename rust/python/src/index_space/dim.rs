@@ -345,7 +345,7 @@ impl Dim {
         self.0.is_finite()
     }
 
-    /// The smallest interval that contains both; labels have to agree.
+    /// Return the smallest interval that contains both; labels have to agree.
     ///
     /// Examples
     /// --------
@@ -356,7 +356,7 @@ impl Dim {
         to_py_result(slf.py(), found).map(Dim)
     }
 
-    /// The indices of both; labels have to agree.
+    /// Return the indices of both; labels have to agree.
     ///
     /// Examples
     /// --------

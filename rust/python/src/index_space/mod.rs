@@ -224,23 +224,23 @@ impl View {
         self.0.dims.iter().try_fold(one, |size, dim| size.mul(dim.size()))
     }
 
-    /// The smallest domain that contains both.
+    /// Return the smallest domain that contains both.
     fn hull(&self, py: Python<'_>, other: &View) -> PyResult<View> {
         self.joined(py, other, index_space::Dim::hull)
     }
 
-    /// The positions of both domains.
+    /// Return the positions of both domains.
     fn intersect(&self, py: Python<'_>, other: &View) -> PyResult<View> {
         self.joined(py, other, index_space::Dim::intersect)
     }
 
-    /// The domain that meets the constraints of both.
+    /// Return the domain that meets the constraints of both.
     fn merge(&self, py: Python<'_>, other: &View) -> PyResult<View> {
         let View(made) = self.joined(py, other, index_space::Dim::merge)?;
         to_py_result(py, index_space::checked_labels(made.dims)).map(View::of_dims)
     }
 
-    /// The base index of a position.
+    /// Return the base index of a position.
     fn position<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         let indices: PerDimension<i64> = match indices.cast::<PyList>() {
             Ok(list) => list.iter().map(|item| index(&item)).collect::<PyResult<_>>()?,
@@ -262,22 +262,22 @@ impl View {
         PyTuple::new(py, at.maps.iter().map(|map| map.offset))
     }
 
-    /// The view as text.
+    /// Return the view as text.
     fn __str__(&self) -> String {
         self.0.to_string()
     }
 
-    /// The view's dimensions as text.
+    /// Return the view's dimensions as text.
     fn dims_text(&self) -> String {
         index_space::DomainText(&self.0.dims).to_string()
     }
 
-    /// The domain.
+    /// Return the domain.
     fn domain(&self) -> View {
         View::of_dims(self.0.dims.clone())
     }
 
-    /// The dimensions.
+    /// Return the dimensions.
     fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.dims.iter().map(|dim| Dim(dim.clone())))
     }
@@ -290,7 +290,7 @@ impl View {
         }
     }
 
-    /// The maps.
+    /// Return the maps.
     fn maps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let maps = self.0.maps.iter().map(|map| OutputIndexMap::of(py, map));
         PyTuple::new(py, maps.collect::<PyResult<Vec<_>>>()?)
@@ -371,22 +371,22 @@ impl View {
         self.apply(py, names.as_deref(), acts)
     }
 
-    /// The view with its dimensions in another order.
+    /// Return the view with its dimensions in another order.
     fn transpose(&self, py: Python<'_>, order: Vec<usize>) -> PyResult<View> {
         to_py_result(py, self.0.transposed(&order)).map(View)
     }
 
-    /// The view with its dimensions in reverse order.
+    /// Return the view with its dimensions in reverse order.
     fn reverse(&self) -> View {
         View(self.0.reversed())
     }
 
-    /// The view with constants in place of index arrays of one item.
+    /// Return the view with constants in place of index arrays of one item.
     fn simplify(&self, py: Python<'_>) -> PyResult<View> {
         to_py_result(py, self.0.clone().simplified()).map(View)
     }
 
-    /// The part of the view inside a domain.
+    /// Return the part of the view inside a domain.
     fn restrict(&self, py: Python<'_>, to: &View) -> PyResult<View> {
         self.0.restrict(&to.0.dims).map(View).map_err(|error| to_py(py, error))
     }
@@ -414,7 +414,7 @@ impl View {
         self.0.maps.iter().any(|map| matches!(map.source, MapSource::IndexArray(_)))
     }
 
-    /// The view with its implicit bounds resolved against the bounds of the base.
+    /// Return the view with its implicit bounds resolved against the bounds of the base.
     fn resolve_bounds(&self, py: Python<'_>, target: &View) -> PyResult<View> {
         self.0.resolve_bounds(&target.0.dims).map(View).map_err(|error| to_py(py, error))
     }
@@ -442,12 +442,12 @@ impl View {
         self.0.select_dims(&names).map_err(|error| to_py(py, error))
     }
 
-    /// Whether the view has no index arrays and touches at most `max_cells` cells.
+    /// Return whether the view has no index arrays and touches at most `max_cells` cells.
     fn touches_at_most(&self, cell_shape: Vec<i64>, max_cells: u64) -> bool {
         self.0.touches_at_most(&cell_shape, max_cells)
     }
 
-    /// The arguments of `tessarr.indexing.Selection` for a view of an array of a shape.
+    /// Return the arguments of `tessarr.indexing.Selection` for a view of an array of a shape.
     fn to_selection<'py>(&self, py: Python<'py>, shape: Vec<usize>) -> PyResult<Bound<'py, PyTuple>> {
         let found = self.0.to_selection(&shape).map_err(|error| to_py(py, error))?;
         let axes = found.axes.into_iter().map(|axis| match axis {

@@ -96,7 +96,7 @@ impl TransformBase {
         copy_instance(slf, TransformBase::from(view), Some(memo))
     }
 
-    /// The view that index operations apply to.
+    /// Return the view that index operations apply to.
     pub(crate) fn _as_view<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, View>> {
         let view = self.view.get().map(|view| view.bind(py));
         view.ok_or_else(|| PyTypeError::new_err("super().__init__() has to be called first"))
@@ -108,7 +108,7 @@ impl TransformBase {
         self._as_view(py)
     }
 
-    /// The same kind of object with another view.
+    /// Return the same kind of object with another view.
     fn _with_view<'py>(slf: &Bound<'py, Self>, view: Py<View>) -> PyResult<Bound<'py, Self>> {
         TransformBase::of_same_kind(slf, view)
     }

@@ -93,7 +93,7 @@ pub(crate) struct StoreLocation {
 }
 
 impl StoreLocation {
-    /// The key in the store.
+    /// Return the key in the store.
     fn whole(&self, path: &str, key: &str) -> String {
         let mut whole = [&self.prefix, path, key].concat();
         if self.strip_slash && whole.starts_with('/') {
@@ -129,7 +129,7 @@ impl StoreLocation {
         StoreLocation::new(self.store.clone_ref(py), &prefix, self.strip_slash, self.read_only)
     }
 
-    /// The key in the store.
+    /// Return the key in the store.
     fn key(&self, path: &str) -> String {
         self.whole(path, "")
     }

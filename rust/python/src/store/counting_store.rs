@@ -44,8 +44,8 @@ impl CountingStore {
         format!("CountingStore(opens={}, updates={}, lists={})", counts.opens, counts.updates, counts.lists)
     }
 
-    /// The numbers of requests: opens, reads, read_bytes, updates, looks (opens for a change of a
-    /// value) and look_reads, written_bytes, holds, lists, delete_prefixes.
+    /// Return the numbers of requests: opens, reads, read_bytes, updates, looks (opens for a change
+    /// of a value) and look_reads, written_bytes, holds, lists, delete_prefixes.
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         counts_to_dict(py, self.counting.counts())
     }

@@ -90,7 +90,7 @@ impl HttpSite {
         self.0.set(None);
     }
 
-    /// Whether the engine sends the requests.
+    /// Return whether the engine sends the requests.
     fn is_active(&self) -> bool {
         self.get().is_some()
     }

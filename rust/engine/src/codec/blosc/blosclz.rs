@@ -43,7 +43,7 @@ pub(super) fn decode(input: &[u8], out: &mut [u8]) -> Result<()> {
     check_size(decode_instructions(input, out).map_err(damaged)?, out.len())
 }
 
-/// The decoded size, or the error.
+/// Return the decoded size, or the error.
 fn decode_instructions(input: &[u8], out: &mut [u8]) -> std::result::Result<usize, &'static str> {
     let mut reader = Reader { input, position: 0 };
     let mut filled = 0;
@@ -84,7 +84,7 @@ impl Reader<'_> {
         Ok(byte)
     }
 
-    /// The distance and the length of a match.
+    /// Return the distance and the length of a match.
     #[inline(always)]
     fn matched(&mut self, control: u8) -> std::result::Result<(usize, usize), &'static str> {
         let mut length = usize::from(control >> 5) + 2;
@@ -174,7 +174,7 @@ fn repeat(out: &mut [u8], filled: usize, distance: usize, length: usize) {
 /// The size of a copy where `out` has space.
 const WIDE: usize = 16;
 
-/// Encode `input` into `out`; returns the number of bytes written, or 0 if compression does not
+/// Encode `input` into `out`. Return the number of bytes written, or 0 if compression does not
 /// pay.
 ///
 /// `level` 1 to 9 sets how well a sample must compress; `split` is true for one of several streams
@@ -223,7 +223,7 @@ fn least_ratio(level: u8) -> f64 {
     }
 }
 
-/// The estimated ratio of `sample`; 0 if it is too short.
+/// Return the estimated ratio of `sample`; 0 if it is too short.
 fn guess_ratio(sample: &[u8], positions: &mut Vec<u32>) -> f64 {
     let search = Search { hash_bits: 12, trim: 1, shortest: 5, shortest_far: 5, two_hashes: false };
     // The estimate starts after four literals that do not count as input.
@@ -305,7 +305,7 @@ impl Search {
     }
 }
 
-/// The number of bytes written; None if they do not fit.
+/// Return the number of bytes written; None if they do not fit.
 fn compress(
     search: &Search,
     input: &[u8],
@@ -331,7 +331,7 @@ fn word(input: &[u8], position: usize) -> u32 {
     input[position..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-/// The number of equal bytes from `a` and from `b` on, without the last byte of the input.
+/// Return the number of equal bytes from `a` and from `b` on, without the last byte of the input.
 #[inline(always)]
 fn common(input: &[u8], a: usize, b: usize) -> usize {
     let later = &input[b..input.len() - 1];

@@ -57,7 +57,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The plan for `decoded` bytes; `block_bytes` 0 chooses a block size.
+    /// Return the plan for `decoded` bytes; `block_bytes` 0 chooses a block size.
     pub(super) fn plan(
         compressor: Compressor,
         level: u8,
@@ -133,7 +133,7 @@ impl Header {
         Ok(())
     }
 
-    /// The bytes of the header, for a buffer of `whole` bytes.
+    /// Return the bytes of the header, for a buffer of `whole` bytes.
     pub(super) fn to_bytes(self, whole: usize) -> [u8; HEADER_BYTES] {
         let mut flags = self.compressor.format() << 5;
         flags |= match self.filter {
@@ -155,18 +155,19 @@ impl Header {
         self.decoded_bytes.div_ceil(self.block_bytes.max(1))
     }
 
-    /// The minimum offset of the first block: after the header and the positions of the blocks.
+    /// Return the minimum offset of the first block: after the header and the positions of the
+    /// blocks.
     pub(super) fn blocks_start(&self) -> usize {
         HEADER_BYTES + 4 * self.block_count()
     }
 
-    /// The range of block `index` in the decoded bytes.
+    /// Return the range of block `index` in the decoded bytes.
     pub(super) fn block(&self, index: usize) -> std::ops::Range<usize> {
         let start = index * self.block_bytes;
         start..self.decoded_bytes.min(start + self.block_bytes)
     }
 
-    /// The number of streams of a block of `bytes`; a shorter last block is never split.
+    /// Return the number of streams of a block of `bytes`; a shorter last block is never split.
     pub(super) fn streams(&self, bytes: usize) -> usize {
         let can_split = self.typesize <= MAX_SEPARATE_PLANES && self.block_bytes / self.typesize >= MIN_INPUT;
         if self.split && can_split && bytes == self.block_bytes {
@@ -176,7 +177,7 @@ impl Header {
         }
     }
 
-    /// The filter of a block of `bytes`.
+    /// Return the filter of a block of `bytes`.
     pub(super) fn block_filter(&self, bytes: usize) -> Filter {
         match self.filter {
             Filter::Bytes if self.typesize > 1 => Filter::Bytes,
@@ -191,13 +192,13 @@ fn number(bytes: [u8; 4]) -> Result<usize> {
     usize::try_from(number).map_err(|_| Error::data(format!("negative size {number} in the header")))
 }
 
-/// Whether c-blosc (in its default, forward compatible mode) splits whole blocks.
+/// Return whether c-blosc (in its default, forward compatible mode) splits whole blocks.
 fn splits(compressor: Compressor, typesize: usize, block_bytes: usize) -> bool {
     compressor != Compressor::Zstd && typesize <= MAX_SEPARATE_PLANES && block_bytes / typesize >= MIN_INPUT
 }
 
-/// The block size: about a first-level cache, larger for higher levels and better compressors, and
-/// large enough for the streams of a block.
+/// Return the block size: about a first-level cache, larger for higher levels and better
+/// compressors, and large enough for the streams of a block.
 fn choose_block(
     compressor: Compressor,
     level: u8,

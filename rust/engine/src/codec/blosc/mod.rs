@@ -37,9 +37,9 @@ struct Blosc {
     blocksize: usize,
 }
 
-/// The parameters: `cname`; `clevel`, 0 (stored) to 9; `shuffle`, 0 none, 1 bytes, 2 bits, −1
-/// bytes, or bits if items are one byte; `typesize`, the item size in bytes, where above 255 counts
-/// as 1; `blocksize`, where 0 chooses.
+/// Return the parameters: `cname`; `clevel`, 0 (stored) to 9; `shuffle`, 0 none, 1 bytes, 2 bits,
+/// −1 bytes, or bits if items are one byte; `typesize`, the item size in bytes, where above 255
+/// counts as 1; `blocksize`, where 0 chooses.
 pub(super) fn compile(config: &Config) -> Result<std::sync::Arc<dyn BytesCodec>> {
     Ok(std::sync::Arc::new(Blosc::new(config)?))
 }
@@ -292,13 +292,13 @@ impl<'a> StreamReader<'a> {
     }
 }
 
-/// The number at `offset`, unless `offset` is outside `input`.
+/// Return the number at `offset`, unless `offset` is outside `input`.
 fn size_at(input: &[u8], offset: usize) -> Option<usize> {
     let bytes = input.get(offset..)?.first_chunk::<4>()?;
     Some(u32::from_le_bytes(*bytes) as usize)
 }
 
-/// Encode all blocks; returns the size of the buffer, or 0 if it is not smaller than a stored one.
+/// Encode all blocks. Return the size of the buffer, or 0 if it is not smaller than a stored one.
 fn encode_blocks(
     plan: &Header,
     level: u8,
@@ -338,7 +338,7 @@ fn encode_blocks(
     Ok(offset)
 }
 
-/// Encode the streams of one block from `offset` on; returns their end, or 0 if they do not fit.
+/// Encode the streams of one block from `offset` on. Return their end, or 0 if they do not fit.
 fn encode_streams(
     plan: &Header,
     level: u8,

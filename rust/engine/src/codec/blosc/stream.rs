@@ -38,7 +38,7 @@ impl Compressor {
         COMPRESSORS.iter().find(|row| row.0 == name).map(|row| row.1)
     }
 
-    /// The decoder of a header's format number.
+    /// Return the decoder of a header's format number.
     pub(super) fn of_format(format: u8) -> Result<Self> {
         let row = COMPRESSORS.iter().find(|row| row.2 == format);
         row.map(|row| row.1).ok_or_else(|| Error::data(format!("unknown compressor format {format}")))
@@ -91,7 +91,7 @@ impl Compressor {
     }
 }
 
-/// The level that c-blosc passes to Zstandard.
+/// Return the level that c-blosc passes to Zstandard.
 fn zstd_level(level: u8) -> i32 {
     match level {
         0..=8 => i32::from(level) * 2 - 1,

@@ -53,7 +53,7 @@ impl CacheMemory {
         (lookup, RequestTime { epoch, requested_at })
     }
 
-    /// A cached range of the value `of` that contains these bytes, and its offset.
+    /// Return a cached range of the value `of` that contains these bytes, and its offset.
     pub(super) fn look_up_range(
         &self,
         name: &str,
@@ -92,12 +92,12 @@ pub(in crate::store) struct RequestTime {
 }
 
 impl RequestTime {
-    /// A request that starts now.
+    /// Return a request that starts now.
     pub(in crate::store) fn now() -> Self {
         RequestTime { epoch: Epoch::now(), requested_at: Instant::now() }
     }
 
-    /// The time of a coalesced response: it may stem from any request since `earliest`.
+    /// Return the time of a coalesced response: it may stem from any request since `earliest`.
     pub(super) fn since(self, earliest: RequestTime) -> Self {
         let epoch = if self.epoch <= earliest.epoch { self.epoch } else { Epoch::PAST };
         RequestTime { epoch, requested_at: self.requested_at.min(earliest.requested_at) }
@@ -120,7 +120,7 @@ impl CachePool {
         CachedStore { inner, memory: self.0.clone(), namespace, freshness, coalescing: None }
     }
 
-    /// The statistics of all stores in this pool.
+    /// Return the statistics of all stores in this pool.
     pub fn counts(&self) -> CacheCounts {
         self.0.counts()
     }

@@ -175,7 +175,7 @@ impl DecodedCache for RangedReader {
 }
 
 impl RangedReader {
-    /// The cache of decoded chunks of an inner cache.
+    /// Return the cache of decoded chunks of an inner cache.
     fn inner_decoded_cache(&self) -> Option<&dyn DecodedCache> {
         match self.reader.get() {
             Some(object) => object.decoded_cache(),
@@ -188,7 +188,8 @@ impl RangedReader {
         }
     }
 
-    /// Whether the value has cached ranges but no version, so that ranges of two states could mix.
+    /// Return whether the value has cached ranges but no version, so that ranges of two states
+    /// could mix.
     fn must_read_whole(&self) -> bool {
         self.entries_stay_valid
             && self.chunks.of.state().is_none()
@@ -209,7 +210,7 @@ impl RangedReader {
         Err(store::replaced(&self.key))
     }
 
-    /// Whether a read continues another one that was sent.
+    /// Return whether a read continues another one that was sent.
     fn is_continuation(&self, flags: ReadFlags) -> bool {
         match flags.continues_request {
             // The first read may have been answered from the cache.

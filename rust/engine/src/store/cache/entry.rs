@@ -39,13 +39,13 @@ pub(super) struct ValueId {
 }
 
 impl ValueId {
-    /// The value that a reader has opened.
+    /// Return the value that a reader has opened.
     pub(super) fn of(object: &dyn ValueReader) -> Self {
         let version = object.version();
         ValueId { state: version.or_else(|| object.state()), ..ValueId::of_written(version) }
     }
 
-    /// A value that was just written.
+    /// Return a value that was just written.
     pub(super) fn of_written(version: Option<Version>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         ValueId { id: NEXT.fetch_add(1, Ordering::Relaxed), state: version, is_version: version.is_some() }
@@ -55,7 +55,7 @@ impl ValueId {
         self.state.filter(|_| self.is_version)
     }
 
-    /// The state of the value, which may be too recent to be a version.
+    /// Return the state of the value, which may be too recent to be a version.
     pub(super) fn state(&self) -> Option<Version> {
         self.state
     }
@@ -64,7 +64,7 @@ impl ValueId {
         self.id == other.id || (self.is_version && other.is_version && self.state == other.state)
     }
 
-    /// Whether `object` is this value, as far as its store can tell.
+    /// Return whether `object` is this value, as far as its store can tell.
     pub(super) fn matches_reader(&self, object: &dyn ValueReader) -> bool {
         self.state.is_some() && object.state() == self.state
     }
@@ -111,7 +111,7 @@ const RANGE_OVERHEAD: u64 = 160;
 const ABSENT_OVERHEAD: u64 = 300;
 
 impl CacheEntry {
-    /// The value to which the entry belongs.
+    /// Return the value to which the entry belongs.
     pub(super) fn value_id(&self) -> Option<ValueId> {
         match self {
             CacheEntry::Whole(whole) => Some(whole.value_id),

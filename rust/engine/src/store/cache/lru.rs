@@ -23,12 +23,12 @@ impl Epoch {
     /// An epoch that no invalidation precedes.
     pub(super) const PAST: Epoch = Epoch(u64::MAX);
 
-    /// The epoch after all invalidations so far.
+    /// Return the epoch after all invalidations so far.
     pub(super) fn now() -> Self {
         Epoch(INVALIDATIONS.load(Ordering::SeqCst))
     }
 
-    /// The epoch of an invalidation that happens now.
+    /// Return the epoch of an invalidation that happens now.
     fn next() -> u64 {
         INVALIDATIONS.fetch_add(1, Ordering::SeqCst) + 1
     }
@@ -68,12 +68,12 @@ impl Lru {
         }
     }
 
-    /// The number of cached bytes.
+    /// Return the number of cached bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The epoch of a key, to be read before a request is sent.
+    /// Return the epoch of a key, to be read before a request is sent.
     pub(super) fn epoch(&self, name: &str) -> Epoch {
         let cached = self.epochs.get(&self.hasher.hash_one(name));
         Epoch(self.epoch_of_all.max(cached.copied().unwrap_or(0)))
@@ -94,7 +94,7 @@ impl Lru {
         self.names.get(name)?.value.as_ref().map(|slot| &slot.entry)
     }
 
-    /// The value of `name`, if it is cached completely, at any age.
+    /// Return the value of `name`, if it is cached completely, at any age.
     pub(super) fn whole(&self, name: &str) -> Option<Arc<WholeValue>> {
         match self.value(name)? {
             CacheEntry::Whole(whole) => Some(whole.clone()),
@@ -102,17 +102,17 @@ impl Lru {
         }
     }
 
-    /// The version of the value of `name`, if cached, at any age.
+    /// Return the version of the value of `name`, if cached, at any age.
     pub(super) fn version(&self, name: &str) -> Option<Version> {
         self.value(name)?.value_id()?.version()
     }
 
-    /// Whether the absence of `name` is cached.
+    /// Return whether the absence of `name` is cached.
     pub(super) fn is_absent(&self, name: &str) -> bool {
         matches!(self.value(name), Some(CacheEntry::Absent))
     }
 
-    /// A cached range of the value `of` that contains these bytes, and its offset.
+    /// Return a cached range of the value `of` that contains these bytes, and its offset.
     ///
     /// No range contains another one: the last that begins before reaches furthest.
     pub(super) fn look_up_range(
@@ -137,7 +137,7 @@ impl Lru {
         }
     }
 
-    /// A decoded chunk of the value `of`, if cached.
+    /// Return a decoded chunk of the value `of`, if cached.
     pub(super) fn look_up_decoded(
         &mut self,
         name: &str,
@@ -161,20 +161,20 @@ impl Lru {
         }
     }
 
-    /// Whether decoded chunks of the value of `name` are cached.
+    /// Return whether decoded chunks of the value of `name` are cached.
     pub(super) fn has_decoded(&self, name: &str) -> bool {
         self.names
             .get(name)
             .is_some_and(|entries| entries.parts.range(EntryKind::FIRST_DECODED..).next().is_some())
     }
 
-    /// The time of the request for the cached value, if it is fresh.
+    /// Return the time of the request for the cached value, if it is fresh.
     pub(super) fn cached_at(&self, name: &str, freshness: Freshness) -> Option<Instant> {
         let value = self.names.get(name)?.value.as_ref()?;
         freshness.allows(value.confirmed_at).then_some(value.confirmed_at)
     }
 
-    /// Whether the value, a part of it, or its absence is cached, at any age.
+    /// Return whether the value, a part of it, or its absence is cached, at any age.
     pub(super) fn has_content(&self, name: &str) -> bool {
         let has = |entries: &KeyEntries| {
             !entries.parts.is_empty()
@@ -183,7 +183,7 @@ impl Lru {
         self.names.get(name).is_some_and(has)
     }
 
-    /// Whether no part of the value of `name` is cached.
+    /// Return whether no part of the value of `name` is cached.
     pub(super) fn lacks_parts(&self, name: &str) -> bool {
         self.names.get(name).is_none_or(|entries| entries.parts.is_empty())
     }
@@ -257,8 +257,8 @@ impl Lru {
         }
     }
 
-    /// Whether a value stays when its last part is evicted: the version of a shard identifies other
-    /// chunks inside it.
+    /// Return whether a value stays when its last part is evicted: the version of a shard
+    /// identifies other chunks inside it.
     fn outlives_parts(&self, name: &str, kind: EntryKind) -> bool {
         let Some(KeyEntries { value: Some(slot), parts }) = self.names.get(name) else { return false };
         let CacheEntry::Exists { size, value_id } = &slot.entry else { return false };

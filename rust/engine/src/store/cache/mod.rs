@@ -110,7 +110,7 @@ impl CachedStore {
         self.memory.with(|lru| lru.invalidate_prefix(&self.namespace, &name));
     }
 
-    /// Whether to read a value completely; not if its decoded chunks are cached.
+    /// Return whether to read a value completely; not if its decoded chunks are cached.
     fn reads_whole(&self, name: &str, hint: ReadHint, size: u64) -> bool {
         reads_whole(hint, size) && size <= self.memory.limit && !self.memory.with(|lru| lru.has_decoded(name))
     }
@@ -238,7 +238,7 @@ impl CachedStore {
 /// Values up to this size are read completely, whichever range is needed first.
 const SMALL_VALUE_BYTES: u64 = 1 << 20;
 
-/// Whether a value of this size is read completely.
+/// Return whether a value of this size is read completely.
 fn reads_whole(hint: ReadHint, size: u64) -> bool {
     match hint {
         ReadHint::Whole => true,
@@ -437,7 +437,7 @@ impl Store for CachedStore {
     }
 }
 
-/// The name of a key in the pool.
+/// Return the name of a key in the pool.
 fn name(namespace: &str, key: &str) -> String {
     let mut name = String::with_capacity(namespace.len() + key.len());
     name.push_str(namespace);

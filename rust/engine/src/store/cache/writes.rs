@@ -113,7 +113,7 @@ pub(super) enum WrittenValue {
 }
 
 impl WrittenValue {
-    /// The cacheable part of a change; `whole` is the current value, if it is cached.
+    /// Return the cacheable part of a change; `whole` is the current value, if it is cached.
     pub(super) fn of(
         change: &Change<'_>,
         whole: Option<&dyn ValueReader>,

@@ -20,7 +20,7 @@ enum Entry {
     Folder(String),
 }
 
-/// Every key below the folder `path`, whose keys start with `prefix`; unsorted.
+/// Return every key below the folder `path`, whose keys start with `prefix`; unsorted.
 pub(super) fn list_keys(path: PathBuf, prefix: &str) -> Result<Vec<String>, Failure> {
     let mut metadata = Vec::new();
     let mut open = vec![(path, prefix.to_owned())];
@@ -83,7 +83,7 @@ fn each_entry(path: &Path, limit: usize, mut visit: impl FnMut(Entry)) -> io::Re
     Ok(())
 }
 
-/// Whether the folder `target` is `path` or a folder above it.
+/// Return whether the folder `target` is `path` or a folder above it.
 fn is_ancestor(path: &Path, target: &Metadata) -> io::Result<bool> {
     for folder in path.ancestors().filter(|folder| !folder.as_os_str().is_empty()) {
         let metadata = fs::metadata(folder)?;
@@ -94,7 +94,7 @@ fn is_ancestor(path: &Path, target: &Metadata) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Whether the error means that the path does not exist.
+/// Return whether the error means that the path does not exist.
 pub(super) fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
         || matches!(error.raw_os_error(), Some(libc::ENAMETOOLONG | libc::ENXIO | libc::ELOOP))
@@ -200,7 +200,7 @@ pub(super) fn remove_link(path: &Path) -> Result<bool, Failure> {
     ignore_absence(fs::remove_file(path)).map(|()| true).map_err(|error| Failure::new("remove", path, error))
 }
 
-/// The symbolic link without a target at `path` or above it.
+/// Return the symbolic link without a target at `path` or above it.
 pub(super) fn dangling_link(path: &Path) -> Option<&Path> {
     path.ancestors()
         .find(|path| path.is_symlink() && fs::metadata(path).is_err_and(|error| is_absence(&error)))
@@ -224,7 +224,7 @@ pub(super) fn empty(path: &Path) -> Result<(), Failure> {
     folders.iter().try_for_each(|folder| remove(folder).map(|_| ()))
 }
 
-/// The entries of a folder, documents first; none if it does not exist.
+/// Return the entries of a folder, documents first; none if it does not exist.
 pub(super) fn documents_first(path: &Path) -> io::Result<Vec<DirEntry>> {
     let mut entries = match fs::read_dir(path) {
         Ok(entries) => entries.collect::<io::Result<Vec<DirEntry>>>()?,
@@ -247,7 +247,7 @@ pub(super) fn remove_empty_tree(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Whether the folder `path` contains only folders; false if that is unknown.
+/// Return whether the folder `path` contains only folders; false if that is unknown.
 pub(super) fn is_empty_tree(path: &Path) -> bool {
     let Ok(entries) = fs::read_dir(path) else { return false };
     entries.into_iter().all(|entry| {

@@ -30,7 +30,7 @@ fn next_average(average: u64, elapsed: u64) -> u64 {
     (3 * average + elapsed.min(MAX_WAIT_US)) / 4
 }
 
-/// How many writes should run concurrently; 0: they do not wait.
+/// Return how many writes should run concurrently; 0: they do not wait.
 pub(super) fn concurrency() -> usize {
     if AVERAGE_WAIT_US.load(Ordering::Relaxed) < MIN_WAIT_US {
         0

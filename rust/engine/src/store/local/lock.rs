@@ -231,7 +231,7 @@ impl Hash for LockSupport {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-/// Whether the error means that locks are not supported.
+/// Return whether the error means that locks are not supported.
 fn is_unsupported(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOLCK | libc::ENOSYS | libc::EOPNOTSUPP | libc::EINVAL))
         || error.raw_os_error() == Some(libc::ENOTSUP)
@@ -343,7 +343,7 @@ fn with_suffix(target: &Path, infix: &str) -> PathBuf {
     name.into()
 }
 
-/// A name that no other thread or process uses, most probably on no other machine either.
+/// Return a name that no other thread or process uses, most probably on no other machine either.
 pub(super) fn unused_name() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();

@@ -31,7 +31,7 @@ impl Owner {
         Owner { machine: machine(), process, started, value }
     }
 
-    /// The content of a lock file.
+    /// Return the content of a lock file.
     pub(super) fn to_text(&self) -> String {
         format!("{MAGIC}\n{}\n{}\n{}\n{}\n", self.machine, self.process, self.started, self.value)
     }
@@ -57,7 +57,7 @@ impl Owner {
         Ok(Some(Owner { machine: machine.into(), process, started: started.into(), value: value.into() }))
     }
 
-    /// Whether the process has certainly ended; for another machine this is never certain.
+    /// Return whether the process has certainly ended; for another machine this is never certain.
     pub(super) fn is_dead(&self) -> bool {
         if self.machine.is_empty() || self.started.is_empty() || self.machine != machine() {
             return false;
@@ -69,7 +69,7 @@ impl Owner {
     }
 }
 
-/// An identifier of this boot of the machine; empty if the system has none.
+/// Return an identifier of this boot of the machine; empty if the system has none.
 fn machine() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
@@ -80,7 +80,7 @@ fn machine() -> String {
     }
 }
 
-/// The start time of a process; [`ErrorKind::NotFound`] if it does not exist or has ended.
+/// Return the start time of a process; [`ErrorKind::NotFound`] if it does not exist or has ended.
 fn start_time(process: u32) -> io::Result<String> {
     if !Path::new("/proc/self/stat").exists() {
         return Err(ErrorKind::Unsupported.into());

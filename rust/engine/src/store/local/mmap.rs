@@ -20,7 +20,7 @@ unsafe impl Send for Mmap {}
 unsafe impl Sync for Mmap {}
 
 impl Mmap {
-    /// The first `size` bytes of `file`; None if the system cannot map them.
+    /// Return the first `size` bytes of `file`; None if the system cannot map them.
     pub(super) fn of(file: &File, size: u64) -> Option<Mmap> {
         let size = usize::try_from(size).ok()?;
         if size == 0 {
@@ -37,7 +37,7 @@ impl Mmap {
         NonNull::new(start.cast()).map(|start| Mmap { start, size })
     }
 
-    /// The bytes.
+    /// Return the bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         // SAFETY: `size` bytes are mapped from `start` as long as `self` lives.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.size) }

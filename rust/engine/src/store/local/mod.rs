@@ -58,7 +58,7 @@ static IN_PROCESS_LOCKS: LazyLock<KeyLocks> = LazyLock::new(KeyLocks::new);
 /// Counts of the calls to all local stores.
 static COUNTERS: LazyLock<Counters> = LazyLock::new(Counters::default);
 
-/// The number of calls to all local stores of this process.
+/// Return the number of calls to all local stores of this process.
 pub fn local_counts() -> Counts {
     COUNTERS.counts()
 }
@@ -72,7 +72,7 @@ enum Applied {
 }
 
 impl LocalStore {
-    /// The store in the folder `root` (made absolute).
+    /// Return the store in the folder `root` (made absolute).
     pub fn new(root: &Path, settings: Settings) -> Result<Self> {
         if root.as_os_str().as_encoded_bytes().contains(&0) {
             return Err(Error::new(Kind::Argument, format!("{root:?} is not a path: it contains NUL")));
@@ -82,12 +82,12 @@ impl LocalStore {
         Ok(LocalStore { root, settings, locks: LockSupport::default() })
     }
 
-    /// The absolute path of the folder.
+    /// Return the absolute path of the folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The settings.
+    /// Return the settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -298,7 +298,7 @@ impl LocalStore {
         Err(vanishing_error("replace", &path).into())
     }
 
-    /// The error of a key that could not be locked.
+    /// Return the error of a key that could not be locked.
     fn lock_error(&self, path: &Path, error: io::Error) -> Error {
         if error.kind() != ErrorKind::TimedOut {
             return Failure::new("lock", path, error).into();

@@ -47,7 +47,7 @@ pub(super) fn open_value(path: &Path, read_mode: ReadMode) -> io::Result<Option<
     Ok(Some(LocalValue { state: FileState::of(&metadata), file, access }))
 }
 
-/// The file, and whether it bypasses the page cache.
+/// Return the file, and whether it bypasses the page cache.
 fn open(path: &Path, direct: bool) -> io::Result<(File, bool)> {
     // Without O_NONBLOCK opening a pipe would wait for its writer; regular files ignore the flag.
     let open_with = |flags| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | flags).open(path);
@@ -110,7 +110,7 @@ impl ModificationMark {
         file.set_modified(now).ok().map(|()| ModificationMark(now))
     }
 
-    /// The version of the file, if it has not changed since.
+    /// Return the version of the file, if it has not changed since.
     pub(super) fn version(&self, file: &File) -> Option<Version> {
         let metadata = file.metadata().ok()?;
         (metadata.modified().ok()? == self.0).then(|| FileState::of(&metadata).stamps)

@@ -52,7 +52,7 @@ impl Cookies {
     }
 }
 
-/// Whether `path` is `folder` or lies below it.
+/// Return whether `path` is `folder` or lies below it.
 fn is_below(path: &str, folder: &str) -> bool {
     let rest = path.strip_prefix(folder);
     rest.is_some_and(|rest| {

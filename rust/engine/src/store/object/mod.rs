@@ -89,13 +89,13 @@ pub struct ResponseBody {
 }
 
 impl ResponseBody {
-    /// Whether these bytes are in the part.
+    /// Return whether these bytes are in the part.
     pub fn contains(&self, offset: u64, count: u64) -> bool {
         let end = self.first.saturating_add(self.data.len() as u64);
         count == 0 || self.first <= offset && offset.checked_add(count).is_some_and(|until| until <= end)
     }
 
-    /// Whether the part is the whole object.
+    /// Return whether the part is the whole object.
     pub fn is_whole(&self) -> bool {
         self.first == 0 && self.size == self.data.len() as u64
     }
@@ -110,7 +110,7 @@ impl ResponseBody {
         })
     }
 
-    /// The tag, hashed if it is long.
+    /// Return the tag, hashed if it is long.
     pub fn state(&self) -> Cow<'_, [u8]> {
         match self.tag.len() <= MAX_TAG_BYTES {
             true => self.tag.as_bytes().into(),
@@ -141,8 +141,8 @@ impl HttpError {
         HttpError { status: head.status.as_u16(), reason: text(reason), headers: headers.collect() }
     }
 
-    /// Whether a change may have been applied despite this status: a server failed, or a gateway
-    /// timed out. A server that reports to be busy has applied nothing.
+    /// Return whether a change may have been applied despite this status: a server failed, or a
+    /// gateway timed out. A server that reports to be busy has applied nothing.
     pub fn may_have_done(&self) -> bool {
         matches!(self.status, 500 | 502 | 504)
     }
@@ -170,7 +170,7 @@ trait RequestOutcome: Send + 'static {
     /// The response is not understood.
     const UNUSABLE: Self;
 
-    /// Whether the request succeeded.
+    /// Return whether the request succeeded.
     fn is_success(&self) -> bool;
 }
 
@@ -233,13 +233,14 @@ impl HttpClient {
         HttpClient { forbidden_is_absent, ..self }
     }
 
-    /// Whether the circuit breaker allows a request. After a pause it allows only one caller.
+    /// Return whether the circuit breaker allows a request. After a pause it allows only one
+    /// caller.
     pub fn try_admit(&self) -> bool {
         // The others wait for the result of this request.
         self.is_admitted(|now| Some(now + BREAKER_PAUSE))
     }
 
-    /// Whether the circuit breaker would allow a request.
+    /// Return whether the circuit breaker would allow a request.
     pub fn is_available(&self) -> bool {
         self.is_admitted(|_| None)
     }
@@ -421,13 +422,14 @@ impl HttpClient {
     }
 }
 
-/// Whether the connection was closed before a response arrived, as idle connections often are.
+/// Return whether the connection was closed before a response arrived, as idle connections often
+/// are.
 fn is_closed_connection(error: &SendError) -> bool {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<hyper::Error>());
     cause.is_some_and(|cause| !cause.is_parse() && !cause.is_user())
 }
 
-/// Whether connecting timed out.
+/// Return whether connecting timed out.
 fn is_connect_timeout(error: &SendError) -> bool {
     let mut cause = error.source();
     while let Some(source) = cause {

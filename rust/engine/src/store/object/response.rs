@@ -120,7 +120,7 @@ impl<'h> Headers<'h> {
         })
     }
 
-    /// The generation, and whether it is unique. None: a header is invalid.
+    /// Return the generation, and whether it is unique. None: a header is invalid.
     fn generation(&self, head: &Parts, generation_header: Option<&HeaderName>) -> Option<(String, bool)> {
         let (tag, is_strong) = match generation_header {
             Some(name) => (head.headers.get(name).map_or(Ok(""), HeaderValue::to_str).ok()?.to_owned(), true),
@@ -130,7 +130,7 @@ impl<'h> Headers<'h> {
         Some((tag, is_strong))
     }
 
-    /// The generation from `ETag` and `Last-Modified`.
+    /// Return the generation from `ETag` and `Last-Modified`.
     fn standard_generation(&self) -> Option<(String, bool)> {
         let is_stable = is_older_than_clock_tick(self.modified, self.now)?;
         let tag = match (self.tag.filter(|tag| !tag.is_empty()), self.modified) {
@@ -160,8 +160,8 @@ fn range_of(headers: &str, count: u64) -> Option<(u64, u64)> {
     (unit.eq_ignore_ascii_case("bytes") && fits).then_some((first, size))
 }
 
-/// Whether the object is old enough that another change gets another time: many servers derive tags
-/// from the time. None: a date is not in the HTTP format.
+/// Return whether the object is old enough that another change gets another time: many servers
+/// derive tags from the time. None: a date is not in the HTTP format.
 pub(super) fn is_older_than_clock_tick(modified: Option<&str>, now: Option<&str>) -> Option<bool> {
     let time = |text: Option<&str>| {
         let Some(text) = text else { return Some(None) };

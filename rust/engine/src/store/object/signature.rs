@@ -83,7 +83,7 @@ impl Signer {
         Some(())
     }
 
-    /// The signing key of a day.
+    /// Return the signing key of a day.
     fn key(&self, day: &str) -> hmac::Key {
         if let Some(cached) = self.signing_key.get().filter(|cached| cached.0 == day) {
             return cached.1.clone();
@@ -97,7 +97,7 @@ impl Signer {
     }
 }
 
-/// The default port of a scheme.
+/// Return the default port of a scheme.
 fn default_port(scheme: Option<&str>) -> Option<u16> {
     match scheme {
         Some("http") => Some(80),
@@ -117,7 +117,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A time in the form `20260131T235959Z`.
+/// Return a time in the form `20260131T235959Z`.
 fn format_time(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (days, second) = (seconds / 86400, seconds % 86400);
@@ -125,8 +125,8 @@ fn format_time(time: SystemTime) -> String {
     format!("{year:04}{month:02}{day:02}T{:02}{:02}{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
 
-/// The date `days` days after 1970-01-01, computed in years that begin in March, so that leap days
-/// come last.
+/// Return the date `days` days after 1970-01-01, computed in years that begin in March, so that
+/// leap days come last.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468; // since 0000-03-01
     let (era, day) = (days / 146_097, days % 146_097);

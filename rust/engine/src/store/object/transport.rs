@@ -67,7 +67,7 @@ pub(super) struct Transport {
 struct PerProcessTransport(OnceLock<Option<Transport>>);
 
 impl Transport {
-    /// The transport of this process: a forked child has its own connections.
+    /// Return the transport of this process: a forked child has its own connections.
     pub(super) fn get() -> Option<&'static Transport> {
         static TRANSPORT: OnceLock<fork::PerProcess<PerProcessTransport>> = OnceLock::new();
         let transport = TRANSPORT.get_or_init(fork::PerProcess::new).get();

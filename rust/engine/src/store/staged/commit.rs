@@ -113,8 +113,8 @@ impl StagedStore {
         self.commit_each(keys, redo)
     }
 
-    /// A key whose precondition does not hold, among those that are compared before `first` is
-    /// written.
+    /// Return a key whose precondition does not hold, among those that are compared before `first`
+    /// is written.
     fn first_mismatch(
         &self,
         stage: &StagedChanges,
@@ -134,7 +134,7 @@ impl StagedStore {
         Ok(None)
     }
 
-    /// All changes with their preconditions.
+    /// Return all changes with their preconditions.
     fn all_exchanges(&self, stage: &StagedChanges) -> Result<Vec<Exchange>> {
         let mut exchanges: Vec<Exchange> = stage.keys.iter().map(exchange).collect();
         let mut deleted_keys = BTreeSet::new();
@@ -277,22 +277,22 @@ impl StagedStore {
     }
 }
 
-/// Whether a store below wrappers returns without blocking.
+/// Return whether a store below wrappers returns without blocking.
 fn is_nonblocking_below(store: &dyn Store) -> bool {
     store.is_nonblocking() || store.inner().is_some_and(is_nonblocking_below)
 }
 
-/// Whether the change of a key has a precondition.
+/// Return whether the change of a key has a precondition.
 fn is_compared(staged: &StagedKey) -> bool {
     !matches!(staged.new, NewValue::Unchanged) && staged.expected != Expected::Anything
 }
 
-/// The error of a key that others have changed.
+/// Return the error of a key that others have changed.
 fn conflict(key: &str) -> Error {
     Error::new(Kind::Conflict, format!("{key:?} does not have the expected value"))
 }
 
-/// The change of a key.
+/// Return the change of a key.
 fn exchange((key, staged): (&String, &StagedKey)) -> Exchange {
     Exchange { key: key.clone(), expected: staged.expected.clone(), new: staged.new.clone() }
 }

@@ -88,7 +88,7 @@ struct CurrentState {
     deletions: u64,
 }
 
-/// Whether a deletion covers `key`.
+/// Return whether a deletion covers `key`.
 fn covers(deleted: &[DeletedRange], key: &str) -> bool {
     deleted.iter().any(|deleted| deleted.contains(key))
 }
@@ -101,7 +101,7 @@ impl StagedChanges {
         }
     }
 
-    /// Whether a deletion hides the value of `key` in the inner store.
+    /// Return whether a deletion hides the value of `key` in the inner store.
     fn covers(&self, key: &str) -> bool {
         covers(&self.deleted, key)
     }
@@ -136,7 +136,7 @@ impl StagedStore {
         StagedStore { inner, stage: Arc::default(), key_locks: Arc::new(KeyLocks::new()), repeatable }
     }
 
-    /// The same staged changes on top of a wrapper of the inner store.
+    /// Return the same staged changes on top of a wrapper of the inner store.
     pub fn with_inner(&self, inner: Arc<dyn Store>) -> Self {
         let (stage, key_locks) = (self.stage.clone(), self.key_locks.clone());
         StagedStore { inner, stage, key_locks, repeatable: self.repeatable }
@@ -153,7 +153,7 @@ impl StagedStore {
         work(&mut stage)
     }
 
-    /// The number of staged changes.
+    /// Return the number of staged changes.
     pub fn changes(&self) -> usize {
         self.with(|stage| {
             let written =
@@ -162,7 +162,7 @@ impl StagedStore {
         })
     }
 
-    /// Whether a change of `key` is staged.
+    /// Return whether a change of `key` is staged.
     pub fn replaces(&self, key: &str) -> bool {
         self.with(|stage| match stage.keys.get(key) {
             Some(StagedKey { new: NewValue::Value(_) | NewValue::Absent, .. }) => true,
@@ -178,7 +178,7 @@ impl StagedStore {
         })
     }
 
-    /// Whether at most one key changes, to a value of at most `limit` bytes.
+    /// Return whether at most one key changes, to a value of at most `limit` bytes.
     pub fn is_small(&self, limit: usize) -> bool {
         self.with(|stage| {
             let small =
@@ -233,7 +233,7 @@ impl StagedStore {
         }
     }
 
-    /// The current state of a key; `reads_whole`: the caller reads all of it.
+    /// Return the current state of a key; `reads_whole`: the caller reads all of it.
     fn current_state(&self, key: &str, hint: ReadHint, reads_whole: bool) -> Result<CurrentState> {
         for _ in 1..ATTEMPTS {
             match self.read_current_state(key, hint, reads_whole) {
@@ -328,7 +328,7 @@ impl StagedStore {
         });
     }
 
-    /// A key whose required precondition does not hold in the inner store.
+    /// Return a key whose required precondition does not hold in the inner store.
     pub fn unmet_precondition(&self) -> Result<Option<String>> {
         let required = |(key, staged): (&String, &StagedKey)| {
             staged.required.then(|| (key.clone(), staged.expected.clone()))
@@ -486,7 +486,7 @@ impl Store for StagedStore {
         self.delete_range(prefix, KeyRange { first: b"", end: b"" })
     }
 
-    /// The commit deletes the prefix, and the link with it, before any single key.
+    /// Return false: a commit deletes the prefix, and the link with it, before any single key.
     fn remove_link(&self, prefix: &str) -> Result<bool> {
         self.keys().check_prefix(prefix)?;
         Ok(false)

@@ -36,7 +36,7 @@ const MIN_FIRST_BYTES: i64 = 64 << 10;
 /// More bytes than any value has.
 const ENDLESS: i64 = 1 << 40;
 
-/// The hint with which to open a value so that reading `span` needs no other request.
+/// Return the hint with which to open a value so that reading `span` needs no other request.
 pub fn read_hint_of(span: Span) -> ReadHint {
     match span {
         (0..=MIN_FIRST_BYTES, None) => ReadHint::Whole, // also if the value is shorter
@@ -167,12 +167,12 @@ impl CoalescingStore {
         with(&self.expected, |all| all.entry(key.to_owned()).or_default().extend(span));
     }
 
-    /// Whether a read of this value is announced.
+    /// Return whether a read of this value is announced.
     pub fn expects(&self, key: &str) -> bool {
         with(&self.expected, |all| all.contains_key(key))
     }
 
-    /// Whether a read of a value whose key begins with `start` is announced.
+    /// Return whether a read of a value whose key begins with `start` is announced.
     pub fn expects_below(&self, start: &str) -> bool {
         let from = (Bound::Included(start), Bound::Unbounded);
         with(&self.expected, |all| {
@@ -180,7 +180,7 @@ impl CoalescingStore {
         })
     }
 
-    /// The earliest time of the shared request for a value.
+    /// Return the earliest time of the shared request for a value.
     pub(in crate::store) fn first_request(&self, key: &str) -> Option<RequestTime> {
         self.expects(key).then_some(self.created)
     }
@@ -317,7 +317,7 @@ fn merge_spans(spans: &[Span], size: i64, gap: u64) -> Vec<(Range<u64>, bool)> {
     result
 }
 
-/// The hint with which to open a value of unknown size of which `part` is read first.
+/// Return the hint with which to open a value of unknown size of which `part` is read first.
 fn hint_for_first_part(part: Range<u64>) -> ReadHint {
     let (first, last) = (part.start as i64, part.end as i64);
     match last == i64::MAX {

@@ -71,7 +71,7 @@ impl Counters {
         }
     }
 
-    /// The counts so far.
+    /// Return the counts so far.
     pub(in crate::store) fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {
@@ -116,7 +116,7 @@ impl CountingStore {
         Self::observed_by(inner, Counters::default())
     }
 
-    /// The counts so far.
+    /// Return the counts so far.
     pub fn counts(&self) -> Counts {
         self.observer().counts()
     }

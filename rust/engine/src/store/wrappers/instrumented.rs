@@ -36,7 +36,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// The name that users know.
+    /// Return the name that users know.
     pub fn name(self) -> &'static str {
         match self {
             Call::Open => "open",
@@ -49,7 +49,7 @@ impl Call {
         }
     }
 
-    /// Whether the call may change the store.
+    /// Return whether the call may change the store.
     pub fn changes(self) -> bool {
         matches!(self, Call::Update | Call::Hold | Call::DeletePrefix)
     }
@@ -89,8 +89,8 @@ pub trait StoreObserver: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// Whether calls of this kind may be asynchronous: then `after` neither blocks nor calls a
-    /// store.
+    /// Return whether calls of this kind may be asynchronous: then `after` neither blocks nor calls
+    /// a store.
     fn supports_async(&self, _call: Call) -> bool {
         false
     }
@@ -109,7 +109,7 @@ pub trait StoreObserver: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// How many concurrent calls this delay requires.
+    /// Return how many concurrent calls this delay requires.
     fn concurrency(&self) -> usize {
         0
     }
@@ -128,7 +128,7 @@ impl<W: StoreObserver> InstrumentedStore<W> {
         InstrumentedStore { inner, observer: Arc::new(observer) }
     }
 
-    /// The observer.
+    /// Return the observer.
     pub fn observer(&self) -> &W {
         &self.observer
     }
@@ -190,7 +190,7 @@ fn after<T, W: StoreObserver>(
     reported.map(|()| value)
 }
 
-/// The number of bytes that opening a value has read.
+/// Return the number of bytes that opening a value has read.
 fn bytes_in_memory(opened: Option<&dyn ValueReader>) -> u64 {
     opened.and_then(ValueReader::bytes).map_or(0, |bytes| bytes.len() as u64)
 }

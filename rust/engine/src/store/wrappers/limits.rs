@@ -86,7 +86,7 @@ impl Semaphore {
         Semaphore { limit, shared: fork::PerProcess::new() }
     }
 
-    /// Whether this thread holds a permit.
+    /// Return whether this thread holds a permit.
     fn is_held_by_thread(&self) -> bool {
         let this: *const Semaphore = self;
         HELD_SEMAPHORES.with_borrow(|held| held.contains(&this))
@@ -232,7 +232,7 @@ impl RateLimiter {
         RateLimiter { per_second, doubling, start: Instant::now(), next: AtomicU64::new(0) }
     }
 
-    /// The interval between requests in nanoseconds, `since` nanoseconds after the start.
+    /// Return the interval between requests in nanoseconds, `since` nanoseconds after the start.
     fn interval(&self, since: u64) -> u64 {
         let doublings = self.doubling.map_or(0.0, |doubling| since as f64 / doubling.as_nanos() as f64);
         // The conversion saturates.

@@ -23,7 +23,7 @@ impl PrefixStore {
         Ok(PrefixStore { inner, prefix: prefix.to_owned() })
     }
 
-    /// The key in the inner store; an error names the key without the prefix.
+    /// Return the key in the inner store; an error names the key without the prefix.
     fn key(&self, key: &str) -> Result<String> {
         self.keys().check(key)?;
         Ok(self.with_prefix(key))

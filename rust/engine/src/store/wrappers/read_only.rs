@@ -20,7 +20,7 @@ impl ReadOnlyStore {
     }
 }
 
-/// The error of a write to a read-only store.
+/// Return the error of a write to a read-only store.
 pub(in crate::store) fn refusal() -> Error {
     Error::new(Kind::ReadOnly, "the store is open for reading only")
 }

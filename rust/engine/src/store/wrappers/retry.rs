@@ -23,8 +23,8 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// A random delay between half of the interval and all of it, so that clients do not retry in
-    /// step.
+    /// Return a random delay between half of the interval and all of it, so that clients do not
+    /// retry in step.
     fn pause(&self, retries: u64) -> Duration {
         let doubled = self.initial_delay.saturating_mul(1 << retries.min(31)).min(self.max_delay);
         let ticks = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
@@ -295,7 +295,7 @@ impl<F: Fn(Error) -> (Error, Transience) + Send + Sync + 'static> Store for Retr
     }
 }
 
-/// Whether the error says that a write may have been applied.
+/// Return whether the error says that a write may have been applied.
 fn is_ambiguous_error(error: &Error) -> bool {
     error.code == Some(AMBIGUOUS_WRITE)
 }

@@ -23,7 +23,7 @@ pub struct SplitStore {
     same_store: bool,
 }
 
-/// Whether `key` names a metadata document.
+/// Return whether `key` names a metadata document.
 pub(in crate::store) fn is_document(key: &str) -> bool {
     let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
     name.starts_with('.') || name == "zarr.json"

@@ -55,7 +55,7 @@ impl Layout {
         self.count * self.width
     }
 
-    /// The number of bytes from the start of the first plane to the end of the last one.
+    /// Return the number of bytes from the start of the first plane to the end of the last one.
     fn plane_bytes(self) -> usize {
         if self.count == 0 {
             return 0;
@@ -81,7 +81,7 @@ impl<'a> Planes<'a> {
         }
     }
 
-    /// The bytes after the planes, which have `bytes` bytes.
+    /// Return the bytes after the planes, which have `bytes` bytes.
     fn rest(self, bytes: usize) -> &'a [u8] {
         match self {
             Planes::Contiguous(block) => &block[bytes..],
@@ -94,7 +94,7 @@ impl<'a> Planes<'a> {
 pub(super) const MAX_SEPARATE_PLANES: usize = 16;
 
 impl Kernel {
-    /// The fastest kernel of this processor.
+    /// Return the fastest kernel of this processor.
     pub(in crate::codec) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -253,7 +253,7 @@ fn copy_planes(source: Planes<'_>, target: &mut [u8]) {
     }
 }
 
-/// The number of items, if the bit shuffle applies to a block of this size.
+/// Return the number of items, if the bit shuffle applies to a block of this size.
 fn bitshuffled_items(width: usize, bytes: usize) -> Option<usize> {
     let count = bytes / width;
     (count % 8 == 0).then_some(count)
@@ -263,7 +263,7 @@ fn tile_items(width: usize) -> usize {
     (TILE_BYTES / width / TILE_ITEMS).max(1) * TILE_ITEMS
 }
 
-/// The bits of an 8×8 matrix, transposed: bit `k` of byte `j` to bit `j` of byte `k`.
+/// Return the bits of an 8×8 matrix, transposed: bit `k` of byte `j` to bit `j` of byte `k`.
 fn transpose_bits(matrix: u64) -> u64 {
     let mut x = matrix;
     for (distance, mask) in [(7, 0x00aa_00aa_00aa_00aa), (14, 0x0000_cccc_0000_cccc), (28, 0xf0f0_f0f0)] {
@@ -273,7 +273,7 @@ fn transpose_bits(matrix: u64) -> u64 {
     x
 }
 
-/// The portable split of the items from `first` on.
+/// Split the items from `first` on, with portable code.
 fn split_rest(layout: Layout, first: usize, items: &[u8], planes: &mut [u8]) {
     let Layout { width, count, stride, bits } = layout;
     if first == count {
@@ -298,7 +298,7 @@ fn split_rest(layout: Layout, first: usize, items: &[u8], planes: &mut [u8]) {
     }
 }
 
-/// The portable join of the items from `first` on.
+/// Join the items from `first` on, with portable code.
 fn join_rest<'a>(layout: Layout, first: usize, plane: impl Fn(usize) -> &'a [u8], items: &mut [u8]) {
     let Layout { width, count, bits, .. } = layout;
     if first == count {

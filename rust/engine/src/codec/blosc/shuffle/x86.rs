@@ -25,23 +25,23 @@ trait Vector: Copy {
 
     /// Low lane from `low`, high lane (if any) from `high`.
     unsafe fn load_lanes(low: *const u8, high: *const u8) -> Self;
-    /// The inverse of `load_lanes`.
+    /// Store both lanes: the inverse of `load_lanes`.
     unsafe fn store_lanes(self, low: *mut u8, high: *mut u8);
-    /// The whole register, unaligned.
+    /// Load the whole register, unaligned.
     unsafe fn load(from: *const u8) -> Self;
-    /// The whole register, unaligned.
+    /// Store the whole register, unaligned.
     unsafe fn store(self, to: *mut u8);
-    /// The low lanes of both, one after the other.
+    /// Store the low lanes of both registers, one after the other.
     unsafe fn store_low(a: Self, b: Self, to: *mut u8);
-    /// The high lanes of both, if there are any.
+    /// Store the high lanes of both registers, if they have any.
     unsafe fn store_high(a: Self, b: Self, to: *mut u8);
     /// Interleave the bytes of each lane.
     unsafe fn weave(a: Self, b: Self) -> (Self, Self);
-    /// The split of 2 registers with items of 2 bytes.
+    /// Split 2 registers with items of 2 bytes.
     unsafe fn split2(rows: [Self; 2]) -> [Self; 2];
-    /// The split of 4 registers with items of 4 bytes.
+    /// Split 4 registers with items of 4 bytes.
     unsafe fn split4(rows: [Self; 4]) -> [Self; 4];
-    /// An 8×8 transposition of the bits of each u64.
+    /// Transpose the 8×8 bits of each u64.
     unsafe fn transpose_bits(self) -> Self;
 }
 
@@ -254,8 +254,8 @@ fn fill<V: Copy, const N: usize>(mut rows: [V; N], with: &[V]) -> [V; N] {
     rows
 }
 
-/// The split for a width `N` of 2, 4, 8 or 16; returns the number of items done, all but fewer than
-/// `V::ITEMS`.
+/// Split items of a width `N` of 2, 4, 8 or 16. Return the number of split items: all but fewer
+/// than `V::ITEMS`.
 #[inline(always)]
 unsafe fn split_power<V: Vector, const N: usize, const BITS: bool>(
     layout: Layout,
@@ -283,8 +283,8 @@ unsafe fn split_power<V: Vector, const N: usize, const BITS: bool>(
     first
 }
 
-/// The join for a width `N` of 2, 4, 8 or 16; returns the number of items done, all but fewer than
-/// `V::ITEMS`.
+/// Join items of a width `N` of 2, 4, 8 or 16. Return the number of joined items: all but fewer
+/// than `V::ITEMS`.
 #[inline(always)]
 unsafe fn join_power<V: Vector, const N: usize, const BITS: bool>(
     layout: Layout,
@@ -323,20 +323,20 @@ unsafe fn join_power<V: Vector, const N: usize, const BITS: bool>(
     first
 }
 
-/// Whether the columns of the items from `first` on stay within the items' bytes.
+/// Return whether the columns of the items from `first` on stay within the items' bytes.
 #[inline(always)]
 fn columns_fit<V: Vector>(layout: Layout, first: usize) -> bool {
     let after = first + V::ITEMS;
     after <= layout.count && (after - 1) * layout.width + layout.width.max(16) <= layout.item_bytes()
 }
 
-/// The start of the column after `column`, if any.
+/// Return the start of the column after `column`, if any.
 #[inline(always)]
 fn next_column(width: usize, column: usize) -> Option<usize> {
     (column + 16 < width).then(|| (column + 16).min(width - 16))
 }
 
-/// The split for any width, `NARROW` below 16; returns the number of items done.
+/// Split items of any width, `NARROW` below 16. Return the number of split items.
 #[inline(always)]
 unsafe fn split_any<V: Vector, const NARROW: bool>(
     layout: Layout,
@@ -371,7 +371,7 @@ unsafe fn split_any<V: Vector, const NARROW: bool>(
     first
 }
 
-/// The join for any width, `NARROW` below 16; returns the number of items done.
+/// Join items of any width, `NARROW` below 16. Return the number of joined items.
 #[inline(always)]
 unsafe fn join_any<V: Vector, const NARROW: bool>(
     layout: Layout,
