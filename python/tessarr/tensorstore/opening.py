@@ -145,7 +145,7 @@ def open_spec(
             future = run_in_transaction(
                 opening.transaction, partial(start_operation, spec._view, opening)
             )
-    except Exception as error:  # noqa: BLE001 (told to whom it may concern)
+    except Exception as error:  # noqa: BLE001 (the future reports it)
         return failed(error)
     # A pending open does not reference the batch: an unreferenced batch is submitted.
     return convert_result(

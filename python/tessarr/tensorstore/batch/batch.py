@@ -23,16 +23,16 @@ _Deferred: TypeAlias = tuple[Future[Any], _Start]
 
 
 class _DeferredRead:
-    """What begins once: when a batch does, or when its result is wanted before.
+    """A read that starts once: with its batch, or earlier if a caller waits for the result.
 
     Parameters
     ----------
     begin
-        Begins it, given what collects reads of arrays that begin with it, and what it shares.
+        Starts the read. Its arguments are the read group and the shared reads of the batch.
     expected
-        What it will ask for.
+        The requests that the read will send.
     reads
-        Whether it reads arrays. It looks at what is expected before.
+        Whether it reads arrays; such a read fetches `expected` before other reads start.
     """
 
     __slots__ = ("_begin", "expected", "future", "reads")
@@ -47,7 +47,7 @@ class _DeferredRead:
         _start_all([self], {})
 
     def take_start(self) -> _Start | None:
-        """Return what begins it, to the first who asks; None where nobody wants it any more."""
+        """Return `begin` to the first caller; None to others, or after the future has ended."""
         if not self._begin or self.future._state != PENDING:
             return None
         try:
@@ -57,10 +57,10 @@ class _DeferredRead:
 
 
 def _start_all(waiting: Sequence[_DeferredRead], reads: Reads) -> None:
-    """Begin what waits, and reads of arrays: they share what they read.
+    """Start deferred reads and array reads, which share their requests.
 
-    Where metadata have to be looked at before, a thread does that, and then begins everything:
-    what is wanted of a chunk is told to all who read it before one of them does.
+    If array reads need metadata, a thread fetches the metadata and then starts all reads. All
+    reads register the chunks that they need before the first read fetches one.
     """
     arrays: list[_Deferred] = []
     others: list[_Deferred] = []
@@ -90,7 +90,7 @@ def _start_now(
         for future, begin in some:
             try:
                 source = begin(together, sharing)
-            except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+            except BaseException as error:  # noqa: BLE001 (the future reports it)
                 source = failed(error)
             result.append((future, source))
         if some is arrays and (arrays or reads):
@@ -100,18 +100,17 @@ def _start_now(
 
 
 class Batch:
-    """Collects reads, which begin when it is submitted.
+    """Collects reads, which start together when the batch is submitted.
 
-    They share what they read: a chunk that several touch is fetched and decoded once, a shard is
-    opened once for all of them, its index read once, and what is close together in it is fetched
-    together, as is what is read of a key. Keys, chunks and metadata that are the same are asked for
-    once, through whichever caches, and in transactions. Bounds that have to be looked up are so
-    when the reads begin.
+    The reads share their requests. The batch fetches and decodes a common chunk once, and reads
+    the index of a common shard once. One coalesced read fetches neighbouring ranges of a shard
+    or a value. Equal keys, chunks and metadata documents need one request, also through caches
+    and in transactions. The batch resolves bounds when the reads start.
 
     Notes
     -----
-    A read whose result somebody waits for before begins at once. Nothing is kept from beginning
-    by forgetting to submit: where nobody refers to the batch any more, it is submitted.
+    A read starts earlier if a caller waits for its result before the batch is submitted. Python
+    submits a batch when it deletes the last reference to the batch.
 
     Examples
     --------
@@ -133,7 +132,7 @@ class Batch:
         self._together = ReadGroup(waits=True)
 
     def submit(self) -> None:
-        """Begin all reads; no more can be added.
+        """Start all reads; the batch then accepts no more reads.
 
         Examples
         --------
@@ -149,7 +148,7 @@ class Batch:
         self._begin(last=True)
 
     def _begin(self, *, last: bool = False) -> None:
-        """Begin all that was collected; nothing is added any more if it is the last time."""
+        """Start all collected reads; with `last`, accept no more reads."""
         with self._lock:
             waiting, self._waiting = self._waiting, []
         reads = self._together.take(last=last)
@@ -157,7 +156,7 @@ class Batch:
             _start_all(waiting, reads)
 
     def _check(self) -> None:
-        """Raise an error if it was submitted."""
+        """Raise an error if the batch was submitted."""
         if self._submitted:
             raise submitted_error()
 
@@ -169,11 +168,12 @@ class Batch:
         reads: bool = False,
         opens: bool = False,
     ) -> Future[Any]:
-        """Return the future of what `begin` gives, which is called when the batch is submitted.
+        """Return the future of `begin`, which runs when the batch is submitted.
 
-        It is given what collects reads of arrays that begin with it, and what it shares with
-        others, who are told what is `expected`. What `reads` arrays looks at that before others
-        begin. That the batch was submitted is an error, but for what opens: that begins at once.
+        The arguments of `begin` are the read group and the shared reads of the batch, which know
+        the `expected` requests of all reads. With `reads`, `begin` reads arrays and fetches
+        `expected` before other reads start. A submitted batch raises an error, except with
+        `opens`: then `begin` runs at once.
         """
         new = _DeferredRead(begin, expected, reads=reads)
         with self._lock:
@@ -195,5 +195,5 @@ class Batch:
         raise TypeError("a batch cannot be copied: it is submitted once nobody refers to it")
 
     def __del__(self) -> None:
-        if hasattr(self, "_lock") and not self._submitted:  # else it was refused, and never made
+        if hasattr(self, "_lock") and not self._submitted:  # no lock: the constructor failed
             self.submit()

@@ -22,7 +22,7 @@ __all__ = ["ReadGroup", "Reads", "start_read", "start_reads", "submitted_error"]
 _Read: TypeAlias = "tuple[PreparedRead, Array, ArrayMeta, Store]"
 
 Reads: TypeAlias = "dict[Future[Any], _Read]"
-"""Reads by their futures: of which array, with which metadata, and where that is, below caches."""
+"""Reads by future, each with its array, the metadata and the store below caches."""
 
 
 class ReadGroup:
@@ -31,8 +31,8 @@ class ReadGroup:
     Parameters
     ----------
     waits
-        Whether they wait until they are submitted, all but one whose result is wanted before, which
-        begins alone. Else they may begin at once, and do so at the latest when one is wanted.
+        Whether the reads wait until they are submitted. A read starts alone if a caller waits
+        for its result earlier. Otherwise all reads start at the latest with the first such wait.
     """
 
     __slots__ = ("_lock", "_reads", "waits")
@@ -40,10 +40,10 @@ class ReadGroup:
     def __init__(self, *, waits: bool = False) -> None:
         self.waits = waits
         self._lock = allocate_lock()
-        self._reads: Reads | None = {}  # None: they were submitted
+        self._reads: Reads | None = {}  # None after the batch is submitted
 
     def read(self, read: PreparedRead, array: Array, place: Store) -> Future[Any]:
-        """Return the future of a read of an array, whose store stands before a place, or is it."""
+        """Return the future of `read`; `place` is the store of `array` or a store below it."""
         future: Future[Any] = Future._pending()
         future._begin = self._begin_for
         with self._lock:
@@ -53,18 +53,18 @@ class ReadGroup:
         return future
 
     def take(self, *, last: bool = False) -> Reads:
-        """Return all that was collected; nothing is added any more if it is the last time."""
+        """Return all collected reads; with `last`, accept no more reads."""
         with self._lock:
             reads = self._reads
             self._reads = None if last or reads is None else {}
         return reads or {}
 
     def begin(self) -> None:
-        """Begin all that was collected."""
+        """Start all collected reads."""
         start_reads(self.take())
 
     def _begin_for(self, future: Future[Any]) -> None:
-        """Begin what a future waits for."""
+        """Start the read of `future`; without `waits`, start all reads."""
         if not self.waits:
             self.begin()
             return
@@ -75,10 +75,10 @@ class ReadGroup:
 
 
 def start_read(read: PreparedRead, *, soon: bool) -> Future[Any]:
-    """Return the future of a read that begins now, by itself.
+    """Start one read and return its future.
 
-    A small one may begin `soon`: together with those of the same array that are begun before a
-    thread comes to it.
+    With `soon`, a small read may share an engine call with reads of the same array that follow
+    before a worker is free.
     """
     future: Future[Any] = Future._pending()
     future._work = _engine.start_reads([read], [future], coalesce=soon).help
@@ -86,7 +86,7 @@ def start_read(read: PreparedRead, *, soon: bool) -> Future[Any]:
 
 
 def start_reads(reads: Reads, sharing: SharedReads | None = None) -> None:
-    """Begin reads, which may share what others read."""
+    """Start reads, which share requests through `sharing`."""
     wanted = [future for future in reads if future._state == PENDING]
     if not wanted:
         return
@@ -99,12 +99,12 @@ def start_reads(reads: Reads, sharing: SharedReads | None = None) -> None:
 
 
 def _is_one_read(reads: list[_Read]) -> bool:
-    """Whether the engine reads them as one: they are of one array, and of no transaction."""
+    """Return whether the engine runs `reads` as one: one array outside a transaction."""
     _, array, meta, _ = reads[0]
     same = all(one[1] is array and one[2] is meta for one in reads)
     return same and type(array._store) is not StagedStore
 
 
 def submitted_error() -> ArgumentError:
-    """Return the error for what is added to a batch that was submitted."""
+    """Return the error for a read that is added to a submitted batch."""
     return ArgumentError("batch was already submitted")

@@ -23,11 +23,11 @@ class ExpectedRead(NamedTuple):
     Parameters
     ----------
     place : Store
-        The store, below caches and transactions.
+        The store below caches and transactions.
     key : str
-        A key of it.
+        A key of `place`.
     span : tuple, optional
-        Which bytes: the first, and the one behind the last; by default all.
+        The first byte, and the byte after the last one; by default the whole value.
     """
 
     place: Store
@@ -36,14 +36,14 @@ class ExpectedRead(NamedTuple):
 
 
 class SharedReads:
-    """The stores of a read group: what one read has fetched, the others reuse.
+    """The stores of a read group, which share fetched values between its reads.
 
     Later reads share nothing with the group, because stored values may have changed.
 
     Parameters
     ----------
     expected
-        Reads that will follow, without those of chunks.
+        Reads that will follow, except chunk reads.
     """
 
     __slots__ = ("_found", "_stores", "began_s")
@@ -61,7 +61,7 @@ class SharedReads:
                 shared.expect(key, span)
 
     def _shared(self, place: Store) -> CoalescingStore | None:
-        """Return what stands for a place; None: nothing is fetched there."""
+        """Return the coalescing store of `place`; None for memory, which needs no requests."""
         if type(place) is PooledCacheStore:
             place = place.base_store
         if type(place) is MemoryStore:
@@ -70,26 +70,26 @@ class SharedReads:
 
     @property
     def expects(self) -> bool:
-        """Whether other reads may share something."""
+        """Whether reads may share requests to any store."""
         return bool(self._stores)
 
     def of(self, store: Store, place: Store) -> tuple[Store, CoalescingStore] | None:
-        """Return the store behind `store` that is this place, and what stands for it."""
+        """Return the store below `store` that equals `place`, and its coalescing store."""
         result = self._found.get(id(store))
-        if result is None:  # it is kept, so that no other one gets its number
+        if result is None:  # the memo holds the store, so that its id stays unique
             shared = self._shared(place)
             inside = None if shared is None else (_find_inner_store(store, place), shared)
             result = self._found[id(store)] = store, inside
         return result[1]
 
     def through(self, store: Store, place: Store) -> Store:
-        """Return a store that asks what stands for a place where `store` would ask that."""
+        """Return `store` with the coalescing store of `place` in the position of `place`."""
         result = self.of(store, place) if self._stores else None
         return store if result is None else result[1].substitute(store, result[0])
 
 
 def _find_inner_store(store: Store, place: Store) -> Store:
-    """Return the store that is this place of those that stand behind another one."""
+    """Return the store below `store` that equals `place`."""
     if type(place) is PooledCacheStore:
         place = place.base_store
     result: Any = store

@@ -82,7 +82,7 @@ def chain_future(source: Future[Any], begin: Callable[[Any], Future[U]]) -> Futu
     if source.done():
         try:
             return begin(source.result())
-        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+        except BaseException as error:  # noqa: BLE001 (the future reports it)
             return failed(error)
     future: Future[U] = Future._pending()
 
@@ -106,7 +106,7 @@ def run_after(sources: Sequence[Future[Any] | None], begin: Callable[[], Future[
     if not waiting:
         try:
             return begin()
-        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+        except BaseException as error:  # noqa: BLE001 (the future reports it)
             return failed(error)
     future: Future[U] = Future._pending()
     ended = join_futures(waiting, lambda: None)

@@ -162,7 +162,7 @@ class Future(Generic[T]):
         """End as `work` does: with what it returns, or with what it raises."""
         try:
             value = work(*arguments)
-        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+        except BaseException as error:  # noqa: BLE001 (the future reports it)
             self._fail(error)
         else:
             self._finish(DONE, value)

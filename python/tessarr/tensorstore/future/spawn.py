@@ -35,7 +35,7 @@ def spawn(
     if here:
         try:
             value = work(*arguments)
-        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+        except BaseException as error:  # noqa: BLE001 (the future reports it)
             return failed(error)
         return finished(value)
     future: Future[T] = Future._pending()
@@ -58,7 +58,7 @@ def spawn_future(work: Callable[[], Future[T]]) -> Future[T]:
             return
         try:
             source = work()
-        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+        except BaseException as error:  # noqa: BLE001 (the future reports it)
             future._fail(error)
         else:
             future._forward(source)

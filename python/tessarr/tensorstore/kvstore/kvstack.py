@@ -31,9 +31,9 @@ T = TypeVar("T")
 
 
 class Keys(NamedTuple):
-    """The keys from one, to before another, and how many bytes a layer leaves out of each.
+    """A range of keys, and the number of bytes that a layer strips from each key.
 
-    Keys are text, whose order is that of their bytes. An empty end is none.
+    Keys are text, sorted by their UTF-8 bytes. An empty `high` means no end.
     """
 
     low: str
@@ -42,7 +42,7 @@ class Keys(NamedTuple):
 
     @property
     def shared(self) -> str:
-        """What all of them begin with."""
+        """The common prefix of all keys in the range."""
         low, high = self.low, self.high
         lengths = range(min(len(low), len(high)), 0, -1)
         same = next((n for n in lengths if high.startswith(low[:n])), 0)
@@ -51,20 +51,20 @@ class Keys(NamedTuple):
 
     @property
     def stripped(self) -> str:
-        """What a layer leaves out."""
+        """The prefix that a layer strips from each key."""
         return self.shared.encode()[: self.strip].decode()
 
     def hold(self, key: str) -> bool:
-        """Whether a key is one of them."""
+        """Return whether the range contains `key`."""
         return self.low <= key and (not self.high or key < self.high)
 
     @property
     def empty(self) -> bool:
-        """Whether there is none."""
+        """Whether the range contains no key."""
         return bool(self.high) and self.low >= self.high
 
     def without(self, other: Keys) -> Iterator[Keys]:
-        """Return those that are not among others: before them, and after them."""
+        """Return the parts of the range before and after `other`."""
         before = other.low if not self.high else min(other.low, self.high)
         parts = [self._replace(high=before)] if before else []
         if other.high:
@@ -72,7 +72,7 @@ class Keys(NamedTuple):
         return (part for part in parts if not part.empty)
 
     def json(self) -> dict[str, Any]:
-        """Return what says the same in the fewest members."""
+        """Return the JSON of the range with the fewest members."""
         low, high = self.low, self.high
         result = {"inclusive_min": low, "exclusive_max": high}
         if high == low + "\0":
@@ -88,7 +88,7 @@ class Keys(NamedTuple):
 
     @classmethod
     def of(cls, json: dict[str, Any]) -> Keys:
-        """Return those that checked members say."""
+        """Return the range that checked JSON members describe."""
         low = json.get("exact", json.get("prefix", json.get("inclusive_min", "")))
         high = json.get("exclusive_max", "")
         if "exact" in json:
@@ -100,7 +100,7 @@ class Keys(NamedTuple):
 
 
 def _after(prefix: str) -> str:
-    """Return the first text that is behind all that begin with one; empty: there is none."""
+    """Return the first text after all texts that start with `prefix`, or an empty text."""
     while prefix:
         last = ord(prefix[-1]) + 1
         prefix = prefix[:-1]
@@ -110,23 +110,23 @@ def _after(prefix: str) -> str:
 
 
 _LAST: Final = 0x10FFFF
-_SURROGATES, _BEHIND = 0xD800, 0xE000  # numbers that are no characters
+_SURROGATES, _BEHIND = 0xD800, 0xE000  # the code points between are no characters
 
 
 class Layer(NamedTuple):
-    """A place, and which of the keys it has."""
+    """A store location, and the range of keys that it holds."""
 
     place: StoreLocation
     keys: Keys
-    strip: str  # what its own keys lack
+    strip: str  # the prefix that keys in the store lack
 
     def key(self, key: str) -> str:
-        """Return the key in its store."""
+        """Return `key` as the store of the layer names it."""
         return self.place.key(key.removeprefix(self.strip))
 
 
 class _StackedStore:
-    """The methods of `tessarr.store.protocol.StoreProtocol`; no key is in two layers."""
+    """A `tessarr.store.protocol.StoreProtocol` of layers whose key ranges do not overlap."""
 
     def __init__(self, layers: tuple[Layer, ...]) -> None:
         self._layers = layers
@@ -221,7 +221,7 @@ def _base_of(layer: Any) -> Any:
 
 
 def _range_of(json: dict[str, Any]) -> dict[str, Any]:
-    """Return what a layer says of its keys, checked."""
+    """Return the checked key range of a layer."""
     result = read_members(
         json,
         {
@@ -254,7 +254,7 @@ def _give(json: dict[str, Any], bases: list[Any]) -> None:
 def _settle_layers(
     given: Mapping[str, Any], bases: Sequence[T]
 ) -> tuple[dict[str, Any], tuple[T, ...]]:
-    """Return layers of which each has the keys that are in it, in their order."""
+    """Return sorted layers without overlaps; a later layer hides the keys of earlier ones."""
     settled: list[tuple[Keys, T]] = []
     for json, base in zip(given["layers"], bases, strict=True):
         keys = Keys.of(json)
@@ -272,7 +272,7 @@ def _open_stack(
     settled, places = _settle_layers(given, bases)
     keys = map(Keys.of, settled["layers"])
     layers = (Layer(place, own, own.stripped) for own, place in zip(keys, places, strict=True))
-    # Which keys there are is for the layers to say.
+    # Each layer checks its own keys.
     return StoreLocation(ForeignStore(_StackedStore(tuple(layers)), any_keys=True))
 
 

@@ -48,12 +48,12 @@ Keys: TypeAlias = list[bytes]  # in the class, `list` is a method
 
 
 class KvStore(KvStoreBase):
-    """Bytes by their keys, in the order of their keys.
+    """A mapping of keys to bytes, in the order of the keys.
 
     Notes
     -----
-    Keys are text in UTF-8. In memory that is any text; elsewhere names joined by ``/``, of which
-    none is empty, ``.`` or ``..``.
+    Keys are UTF-8 text. The memory driver accepts any text. Other drivers accept names joined by
+    ``/``; no name may be empty, ``.`` or ``..``.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class KvStore(KvStoreBase):
     >>> store.read("b").result().state
     'missing'
 
-    Part of a value is read by a slice of its bytes, and keys are removed by ranges:
+    Read part of a value with a slice of its bytes, and delete a range of keys:
 
     >>> store.read("a", byte_range=slice(1, 3)).result().value
     b'al'
@@ -73,7 +73,7 @@ class KvStore(KvStoreBase):
     >>> store.list().result()
     []
 
-    A value is read or written on the condition that its generation is another, or the same:
+    Read a value only if its generation differs, or write it only if its generation is equal:
 
     >>> stamp = store.write("c", b"1").result()
     >>> store.read("c", if_not_equal=stamp.generation).result().state
@@ -129,21 +129,21 @@ class KvStore(KvStoreBase):
         Parameters
         ----------
         spec : KvStore.Spec, JSON, str or Store
-            What to open: its spec, the JSON of one, a URL, or a store of Tessarr.
+            The spec, its JSON, a URL, or a Tessarr store.
         context
-            Where to find the resources that are named; by default each call has its own.
+            The context of the resources that `spec` names; by default a new one for each call.
         transaction
-            What changes are staged in.
+            The transaction that stages changes.
 
         Returns
         -------
         Future
-            Of a `KvStore`.
+            The future of a `KvStore`.
 
         Raises
         ------
         ArgumentError
-            At once, if the spec is none.
+            If `spec` is invalid; the call itself raises this error.
 
         Examples
         --------
@@ -162,14 +162,14 @@ class KvStore(KvStoreBase):
         own = result._bound(check_class(context, Context, "context") or Context())
         try:
             return finished(KvStore(own, own._open(), result._path, transaction))
-        except Exception as error:  # noqa: BLE001 (told to whom it may concern)
+        except Exception as error:  # noqa: BLE001 (the future reports it)
             return failed(error)
 
-    # What it is
+    # Properties
 
     @property
     def path(self) -> str:
-        """What stands before each key.
+        """The prefix of each key in the underlying store.
 
         Examples
         --------
@@ -188,7 +188,7 @@ class KvStore(KvStoreBase):
 
     @property
     def transaction(self) -> Transaction | None:
-        """What changes are staged in.
+        """The transaction that stages changes, or None.
 
         Examples
         --------
@@ -206,7 +206,7 @@ class KvStore(KvStoreBase):
 
     @property
     def base(self) -> KvStore | None:
-        """The store that this one stands on; None for most.
+        """The key-value store below this one; None for most drivers.
 
         Examples
         --------
@@ -221,7 +221,7 @@ class KvStore(KvStoreBase):
 
     @property
     def url(self) -> str:
-        """The URL; where there is none, that is an `UnsupportedError`.
+        """The URL; a store without a URL raises an `UnsupportedError`.
 
         Examples
         --------
@@ -239,14 +239,14 @@ class KvStore(KvStoreBase):
     def spec(
         self, *, retain_context: bool | None = None, unbind_context: bool | None = None
     ) -> Spec:
-        """Return what would open this store again.
+        """Return the spec that opens this store again.
 
         Parameters
         ----------
         retain_context
-            Mean the very resources that this one has.
+            Keep the resources of this store in the spec.
         unbind_context
-            Say in JSON which resources are shared.
+            Describe shared resources in the JSON of the spec.
 
         Examples
         --------
@@ -274,7 +274,7 @@ class KvStore(KvStoreBase):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> KvStore:
         restored, (spec,) = self.__reduce__()
-        opened: KvStore = restored(spec._copy_resources(memo))  # with resources of its own
+        opened: KvStore = restored(spec._copy_resources(memo))  # with copied resources
         return opened
 
     def __repr__(self) -> str:
@@ -283,30 +283,33 @@ class KvStore(KvStoreBase):
         own._see(naming)
         return format_repr("KvStore", own._whole(naming))
 
-    # Where it is
+    # Staging
 
     def _staging_store(self, key: str, writes: bool) -> Store:
-        """Return the store that stages changes of a key."""
+        """Return the store that stages changes of `key`."""
         assert self._transaction is not None
         return self._transaction._staging.key(self._location.store, key, writes=writes)
 
     def _staging_range(self, start: str, first: bytes, last: bytes, writes: bool) -> Store:
-        """Return the same for keys that begin with a text, from one on and before another."""
+        """Return the store that stages changes of the keys from `first` to before `last`.
+
+        Without `last`, the range ends after the last key with the prefix `start`.
+        """
         assert self._transaction is not None
         end = last or KeyRange._below(start).exclusive_max
         return self._transaction._staging.keys(self._location.store, first, end, writes=writes)
 
     def _unsupported(self, what: str) -> UnsupportedError:
-        """Return the error of what cannot be done as keys can only be read."""
+        """Return the error for a write to a read-only driver."""
         return UnsupportedError(f"keys of {self._spec._driver.name} cannot be {what}")
 
     def _do(self, work: Callable[[*Given], T], *given: *Given, whole: bool = False) -> Future[T]:
-        """Return the future of what `work` returns, which is done here if it takes no time."""
+        """Return the future of `work`; a driver without latency runs it in this thread."""
         if self._spec._driver.at_once != inf:
             return run_in_transaction(self._transaction, partial(spawn, work, *given, whole=whole))
         try:
             return finished(work(*given))
-        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+        except BaseException as error:  # noqa: BLE001 (the future reports it)
             return failed(error)
 
     # Reading
@@ -319,7 +322,7 @@ class KvStore(KvStoreBase):
         batch: Batch | None,
         byte_range: slice | None,
     ) -> Future[ReadResult]:
-        """Begin to read the value of a key of the store."""
+        """Start to read the value of the key `full`."""
         known = None if if_not_equal is None else as_bytes(if_not_equal, "a generation")
         span = None if byte_range is None else _span_of(byte_range)
         if staleness_bound is not None:
@@ -336,7 +339,7 @@ class KvStore(KvStoreBase):
                 if isinstance(result, ReadResult):
                     return finished(result)
                 return run_in_transaction(self._transaction, partial(spawn, result.read))
-        except Exception as error:  # noqa: BLE001 (told to whom it may concern)
+        except Exception as error:  # noqa: BLE001 (the future reports it)
             return failed(error)
         if collecting is None:
             return run_in_transaction(
@@ -353,7 +356,7 @@ class KvStore(KvStoreBase):
     def _look(
         self, key: str, known: bytes | None = None, sharing: SharedReads | None = None
     ) -> ReadResult:
-        """Return what a key has, for others than users: a conflict is their affair."""
+        """Return the value of `key` to an internal caller, which handles conflicts itself."""
         full, place = self._key(key), self._location.store
         store = self._store(full)
         if sharing is not None:
@@ -362,7 +365,7 @@ class KvStore(KvStoreBase):
         return result
 
     def _read_in(self, store: Any, *wish: Any) -> Any:
-        """Return what a key has in a store, or what reads it later."""
+        """Return the result of a read from `store`, or an object that reads later."""
         try:
             return store.read_versioned(*wish)
         except ConflictError as error:
@@ -370,7 +373,7 @@ class KvStore(KvStoreBase):
             raise
 
     def _raise_conflict(self, error: ConflictError) -> None:
-        """Give the transaction up, in which a key is not what it was when it was read before."""
+        """Abort the transaction, because a key has changed since the transaction read it."""
         if self._transaction is not None:
             self._transaction._abort_with(error)
 
@@ -379,19 +382,19 @@ class KvStore(KvStoreBase):
         range: KeyRange | None = None,  # noqa: A002 (TensorStore's name)
         strip_prefix_length: int = 0,
     ) -> Future[Keys]:
-        """List keys, in their order.
+        """List keys in order.
 
         Parameters
         ----------
         range
-            Which ones; by default all.
+            The keys to list; by default all.
         strip_prefix_length
-            How many bytes to leave out at the beginning of each.
+            The number of bytes to remove from the start of each key.
 
         Returns
         -------
         Future
-            Of a list of bytes.
+            The future of a list of bytes.
 
         Examples
         --------
@@ -413,7 +416,7 @@ class KvStore(KvStoreBase):
     def _write(
         self, full: str, data: bytes | None, known: bytes | None
     ) -> Future[TimestampedStorageGeneration]:
-        """Begin to replace the value of a key of the store."""
+        """Start to replace the value of the key `full`."""
         most = self._spec._driver.at_once
         try:
             if known is not None and self._transaction is not None:
@@ -422,7 +425,7 @@ class KvStore(KvStoreBase):
             write = store.write_versioned
             if most == inf or (len(data or b"") <= most and is_fast_to_write(store)):
                 return finished(write(full, data, known))
-        except Exception as error:  # noqa: BLE001 (told to whom it may concern)
+        except Exception as error:  # noqa: BLE001 (the future reports it)
             return failed(error)
         return run_in_transaction(
             self._transaction, partial(spawn, write, full, data, known, whole=True)
@@ -431,7 +434,7 @@ class KvStore(KvStoreBase):
     def _write_staged(
         self, key: str, data: bytes | None, known: bytes
     ) -> TimestampedStorageGeneration:
-        """Stage a write on a condition, which decides about the whole transaction."""
+        """Stage a write with a precondition, which the commit of the transaction checks."""
         if self._location.read_only:
             raise self._unsupported("written")
         assert self._transaction is not None
@@ -440,7 +443,7 @@ class KvStore(KvStoreBase):
         return new
 
     def _start_delete_range(self, chosen: _Ends) -> Future[None]:
-        """Begin to remove the keys in a range."""
+        """Start to delete the keys in a range."""
         return self._do(self._delete, chosen, whole=True)
 
     def experimental_copy_range_to(
@@ -454,16 +457,16 @@ class KvStore(KvStoreBase):
         Parameters
         ----------
         target
-            Where to; its keys must be others than those that are copied.
+            The target store; its keys must differ from the copied keys.
         source_range
-            Which ones; by default all.
+            The keys to copy; by default all.
         source_staleness_bound
-            Has no meaning here: values are always read.
+            Ignored: the copy reads all values again.
 
         Returns
         -------
         Future
-            Done when everything is copied; one key after the other is read and written.
+            Done after the last key; the copy reads and writes one key at a time.
 
         Examples
         --------
@@ -495,7 +498,7 @@ class KvStore(KvStoreBase):
                 target[key] = result.value
 
     def _change(self, key: str, change: Change) -> None:
-        """Replace a value by what a function makes of the one that is there."""
+        """Replace the value of `key` by the result of `change` for the current value."""
         store, full = self._location.store, self._key(key)
         if self._transaction is not None:
             self._transaction._staging.change(store, full, change)
@@ -507,16 +510,16 @@ class KvStore(KvStoreBase):
 
 
 _Ends: TypeAlias = tuple[bytes, bytes]
-"""From which key on, and before which one; empty: there is no end."""
+"""The first key, and the first key after the range; an empty key means no end."""
 
 
 def _ends_of(chosen: KeyRange | None) -> _Ends:
-    """Return the ends of a range, which others may change; by default of all keys."""
+    """Return the ends of a range, which is mutable; by default those of all keys."""
     return (b"", b"") if chosen is None else (chosen._min, chosen._max)
 
 
 def _span_of(chosen: Any) -> tuple[int, int | None]:
-    """Return which bytes a slice means: the first, and the one behind the last."""
+    """Return the first byte of a slice, and the byte after its last one."""
     if not isinstance(chosen, slice) or chosen.step is not None:
         raise TypeError(f"byte_range is a slice without a step, not {safe_repr(chosen)}")
     first = 0 if chosen.start is None else _offset(chosen.start)
@@ -527,7 +530,7 @@ def _span_of(chosen: Any) -> tuple[int, int | None]:
 
 
 def _offset(value: Any) -> int:
-    """Return the number of a byte that is stated."""
+    """Return `value` as a byte offset; raise an error if it exceeds 64 bits."""
     result = index(value)
     if not MIN_INT64 <= result <= MAX_INT64:
         raise TooLargeError(f"byte_range: {safe_repr(result)} is beyond 64 bits")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["GCS", "HTTP", "S3"]
 
 _BUCKET: Final = re.compile(r"(?!.*(?:\.\.|\.-|-\.))[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
-# The oldest ones are longer, and have capitals; some names mean something else.
+# Old buckets may have longer names with capitals; S3 reserves some prefixes and suffixes.
 _S3_BUCKET: Final = re.compile(
     r"(?!.*(?:\.\.|\.-|-\.)|xn--|sthree-|.*(?:-s3alias|--ol-s3)\Z|(?:\d+\.){3}\d+\Z)"
     r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]"
@@ -47,9 +47,9 @@ def _bucket(kind: str, names: re.Pattern[str]) -> Callable[[Any], str]:
 def _open_remote(
     resources: References, kind: str, url: str, options: dict[str, Any], **settings: Any
 ) -> StoreLocation:
-    """Return the place of a URL, asked as the resources of its kind say.
+    """Return the store location of `url`, with the limits and retries of `resources`.
 
-    Each attempt waits for its turn, and begins as often as the rate allows.
+    The concurrency limit and the rate limit apply to each attempt of a request.
     """
     from tessarr.store.fsspec.store import FsspecStore
 
@@ -100,7 +100,7 @@ def _s3_url(given: Mapping[str, Any], path: str) -> str:
 
 
 def _bucket_of(endpoint: str) -> tuple[str, str]:
-    """Return bucket and server of a URL whose host begins with the bucket."""
+    """Return the bucket and the server of an `endpoint` whose host starts with the bucket."""
     from urllib.parse import urlsplit
 
     parts = urlsplit(endpoint)
