@@ -35,10 +35,10 @@ def convert_result(source: Future[Any], convert: Callable[[Any], U]) -> Future[U
 def join_futures(
     sources: Sequence[Future[Any]], make: Callable[[], U], *, begin: bool = True
 ) -> Future[U]:
-    """Return a future that calls `make` when all others are done, or has the first error.
+    """Return the future of `make`, which runs when all `sources` are done, or of the first error.
 
-    It waits for all of them in any case, because they may write to memory of the user. With
-    `begin`, it starts them.
+    The future waits for all sources even after an error, because they may write to memory of the
+    user. With `begin`, this function starts the sources.
     """
 
     def finish() -> U:
@@ -64,7 +64,7 @@ def join_futures(
             if left != {id(source)}:
                 left.discard(id(source))
                 return
-        # Only the last one comes here, and comes again where a signal has interrupted it.
+        # Only the last source gets here, and again if a signal interrupts it.
         future._run_retried(finish)
 
     def help_all() -> None:
@@ -97,10 +97,10 @@ def chain_future(source: Future[Any], begin: Callable[[Any], Future[U]]) -> Futu
 
 
 def run_after(sources: Sequence[Future[Any] | None], begin: Callable[[], Future[U]]) -> Future[U]:
-    """Return the future that `begin` returns when all others have ended, also with an error.
+    """Return the future of `begin`, which runs when all `sources` have ended, also with errors.
 
-    No thread waits for the others, because the user may need that thread to end them. Without
-    others, `begin` runs here.
+    No thread waits for the sources, because the user may need that thread to end them. Without
+    sources, `begin` runs in this thread.
     """
     waiting = [source for source in sources if source is not None]
     if not waiting:

@@ -1,7 +1,7 @@
 """The thread pool for work that waits for a disk, a network or another program.
 
-A thread that waits for work which no other thread has started runs that work itself: waking
-another thread takes longer than most work.
+A thread that waits for work runs it, if no other thread has started it. To wake another thread
+takes longer than most work.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import Final
 __all__ = ["is_interruptible", "submit", "submit_uninterrupted", "while_waiting"]
 
 _MAX_THREADS: Final = 32
-"""The most threads that work at a time; more may wait for them."""
+"""The maximum number of threads that work at a time; others may wait for them."""
 
 _MAX_THREADS_WITH_WAITING: Final = 512
-"""The most threads, those that wait included."""
+"""The maximum number of threads, including those that wait."""
 
 _thread_local: Final = local()
 """The pool of the current thread."""
 
 
 class _Task:
-    """Work that runs once, in the first thread that calls it; again if a signal interrupts it."""
+    """Work that the first calling thread runs once; a pool thread repeats it after a signal."""
 
     __slots__ = ("_context", "_once", "_pool")
 
@@ -52,7 +52,7 @@ class _Task:
 
 
 class _Pool:
-    """The threads of one process, started when there is more work than threads.
+    """The threads of one process; the pool starts a thread when it has more work than threads.
 
     They are daemons: Python waits for other threads before it calls exit functions. Work that is
     queued at exit still runs.
@@ -62,8 +62,8 @@ class _Pool:
 
     def __init__(self, process: int) -> None:
         self._process = process
-        # Once more by whom has it: to begin a thread may have the garbage collector end a batch,
-        # whose reads are submitted then.
+        # Reentrant: to start a thread may run the garbage collector. The collector may delete a
+        # batch, which then submits its reads in this thread.
         self._lock = RLock()
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._threads: list[Thread] = []
@@ -90,7 +90,7 @@ class _Pool:
 
     @contextmanager
     def waiting(self) -> Generator[None]:
-        """Let another thread work meanwhile: what this one waits for may have none yet."""
+        """Let another thread run, because the work that this thread waits for may need one."""
         with self._lock:
             self._waiting += 1
             self._begin_thread()
@@ -101,21 +101,21 @@ class _Pool:
                 self._waiting -= 1
 
     def _begin_thread(self) -> None:
-        """Begin another thread, if there is more to do than threads and there may be one."""
+        """Start another thread if the pool has more work than threads, up to the limit."""
         most = min(_MAX_THREADS + self._waiting, _MAX_THREADS_WITH_WAITING)
         if self._due <= len(self._threads) or len(self._threads) >= most:
             return
         new = Thread(target=self._run, name="tessarr", daemon=True)
         try:
             new.start()
-        except RuntimeError:  # there are no more threads, or Python ends
+        except RuntimeError:  # the system has no more threads, or Python exits
             return
         self._threads.append(new)
         if self._ends:
-            self._tasks.put(None)  # as for those that were there
+            self._tasks.put(None)  # the new thread ends too
 
     def _is_too_many(self) -> bool:
-        """Return whether this thread ends, as those that waited work again."""
+        """Return whether this thread must end, because waiting threads work again."""
         with self._lock:
             if len(self._threads) <= _MAX_THREADS + self._waiting or self._ends:
                 return False
@@ -127,13 +127,11 @@ class _Pool:
         while (task := self._tasks.get()) is not None:
             try:
                 task()
-            except (
-                BaseException
-            ):  # a callback wants to end the program, which only the main thread can
+            except BaseException:  # only the main thread can end the program
                 import logging
 
                 logging.getLogger("tessarr").exception("what a thread was to do failed")
-            del task  # so that what it worked on is not kept until there is more to do
+            del task  # release its objects before the next wait
             if self._is_too_many():
                 return
 
@@ -148,18 +146,18 @@ class _Pool:
             thread.join()
 
 
-_pools: dict[int, _Pool] = {}  # by process: a fork leaves its threads behind
+_pools: dict[int, _Pool] = {}  # by process ID, because a fork copies no threads
 
 
 def submit(work: Callable[[], object]) -> Callable[[], None]:
-    """Have `work` done in a thread of this process; it has to report its errors itself.
+    """Run `work` in a pool thread of this process; `work` must report its errors itself.
 
-    What raises an error all the same, as Ctrl-C came before it began, is done again.
+    If Ctrl-C interrupts `work` in the main thread, a pool thread runs `work` again.
 
     Returns
     -------
     callable
-        Does the work here, at once, if nobody has begun it.
+        Runs `work` at once in the calling thread, if no thread has started it.
     """
     process = os.getpid()
     pool = _pools.get(process)
@@ -169,10 +167,10 @@ def submit(work: Callable[[], object]) -> Callable[[], None]:
 
 
 def submit_uninterrupted(work: Callable[[], object]) -> Callable[[], None]:
-    """Have work done that is to come to its end, once it has begun.
+    """Run `work` in a thread that Ctrl-C does not interrupt.
 
-    Ctrl-C raises an error in the main thread: that ends a wait, and not changes that have begun.
-    Others have to make them.
+    Ctrl-C raises an error in the main thread. The error may end a wait there, but not a write
+    that has started; therefore other threads run `work`.
     """
     return partial(_run_unless_interruptible, submit(work))
 
@@ -184,7 +182,7 @@ def _run_unless_interruptible(task: Callable[[], None]) -> None:
 
 @contextmanager
 def while_waiting() -> Generator[None]:
-    """Wait for other work: in a thread for work, another one may begin meanwhile."""
+    """Mark a wait for other work; during a wait in a pool thread, another thread may start."""
     pool: _Pool | None = getattr(_thread_local, "pool", None)
     if pool is None or pool._process != os.getpid():
         yield
@@ -194,5 +192,5 @@ def while_waiting() -> Generator[None]:
 
 
 def is_interruptible() -> bool:
-    """Return whether this is the thread in which signals raise errors."""
+    """Return whether signals raise errors in this thread."""
     return get_ident() == main_thread().ident

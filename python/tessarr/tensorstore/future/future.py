@@ -36,26 +36,25 @@ CANCELLED: Final = 3
 
 
 class RetriedCallback(partial[object]):
-    """A callback that raises nothing; where a signal does, another thread calls it again."""
+    """A callback without errors; if a signal interrupts it, another thread calls it again."""
 
 
 class Future(Generic[T]):
-    """The consumer's side of a result that may be still to come.
+    """The reading end of a result that may still be pending.
 
-    Wait for it with `result` in a thread or with ``await`` in a coroutine, or have a function
-    called by `add_done_callback`.
+    Call `result` in a thread, use ``await`` in a coroutine, or pass a function to
+    `add_done_callback`.
 
     Parameters
     ----------
     future
-        A future, which is given back as it is; a coroutine, which is run; anything else
-        is the result.
+        A future, which is returned unchanged; a coroutine, which `loop` runs; or a result.
     loop : asyncio.AbstractEventLoop, optional
-        Where a coroutine is run; by default the loop that runs here.
+        The event loop that runs a coroutine; by default the running loop.
 
     Notes
     -----
-    The functions of asyncio that need its own futures take ``asyncio.ensure_future(future)``.
+    Pass ``asyncio.ensure_future(future)`` to asyncio functions that need an asyncio future.
 
     Examples
     --------
@@ -92,8 +91,8 @@ class Future(Generic[T]):
     def _pending(cls) -> Future[T]:
         """Return a future without a result.
 
-        When somebody wants it, `_begin` is called with it; when a thread waits for it, `_work`,
-        which may do the work in that thread.
+        `force` calls `_begin` with the future. A thread that waits for the result calls `_work`,
+        which may compute the result in that thread.
         """
         future: Future[T] = object.__new__(cls)
         future._lock = allocate_lock()
@@ -101,13 +100,13 @@ class Future(Generic[T]):
         future._value = future._begin = future._work = future._callbacks = None
         return future
 
-    # The producer's side
+    # Methods of the writing end
 
     def _finish(self, state: int, value: Any) -> bool:
-        """End, unless it has, and call the callbacks; return whether it ends so.
+        """Set the state and call the callbacks; return False if the future has ended before.
 
-        A signal, which Python looks for after calls, raises an error before it ends, or when all
-        are called.
+        Python checks for signals after calls. The error of a signal leaves this method either
+        before the state changes or after the last callback.
         """
         if self._state != PENDING:
             return False
@@ -130,12 +129,12 @@ class Future(Generic[T]):
         return True
 
     def _call(self, callbacks: Iterator[Callable[[Future[T]], object]]) -> None:
-        """Call callbacks; report what they raise, or raise it then, if it is to end the program."""
+        """Call callbacks and log their errors; then raise an error that ends the program."""
         raised = None
         for callback in callbacks:
             try:
                 callback(self)
-            except BaseException as error:  # that a future was cancelled is no Exception
+            except BaseException as error:  # CancelledError is no Exception
                 if type(callback) is RetriedCallback and is_interruptible():
                     submit(partial(callback, self))
                 elif not isinstance(error, (KeyboardInterrupt, SystemExit)):
@@ -148,7 +147,7 @@ class Future(Generic[T]):
             raise raised
 
     def _set_outcome(self, result: Any, error: BaseException | None) -> None:
-        """End with a result, or an error (called by the engine; again, if a signal came)."""
+        """End with a result or an error; the engine calls again after a signal."""
         if error is None:
             self._finish(DONE, result)
         else:
@@ -159,7 +158,7 @@ class Future(Generic[T]):
         self._finish(FAILED, add_status_code(error))
 
     def _run_work(self, work: Callable[..., T], *arguments: Any) -> None:
-        """End as `work` does: with what it returns, or with what it raises."""
+        """End with the return value of `work` or with its error."""
         try:
             value = work(*arguments)
         except BaseException as error:  # noqa: BLE001 (the future reports it)
@@ -168,7 +167,7 @@ class Future(Generic[T]):
             self._finish(DONE, value)
 
     def _run_retried(self, work: Callable[..., T], *arguments: Any) -> None:
-        """End as `work` does, for an `RetriedCallback`: who is interrupted leaves it to others."""
+        """End with the outcome of `work`; raise an interrupt, so that `RetriedCallback` retries."""
         if self._state != PENDING:
             return
         try:
@@ -181,7 +180,7 @@ class Future(Generic[T]):
             self._finish(DONE, value)
 
     def _forward(self, source: Future[T]) -> None:
-        """End as another future does, which begins."""
+        """Force `source`, and end with its outcome."""
         if source._state == PENDING:
             self._work = source._help
             source.add_done_callback(
@@ -194,16 +193,16 @@ class Future(Generic[T]):
             self._finish(source._state, source._value)
 
     def _copy_outcome(self, other: Future[T] | concurrent.futures.Future[T]) -> None:
-        """End as another future did."""
+        """End with the outcome of `other`, which has ended."""
         if other.cancelled():
             self.cancel()
         else:
             self._run_retried(other.result)
 
-    # The consumer's side
+    # Methods of the reading end
 
     def done(self) -> bool:
-        """Return whether there is a result, an error, or it was cancelled.
+        """Return whether the future has a result or an error, or was cancelled.
 
         Examples
         --------
@@ -215,7 +214,7 @@ class Future(Generic[T]):
         return self._state != PENDING
 
     def cancelled(self) -> bool:
-        """Return whether it was cancelled.
+        """Return whether the future was cancelled.
 
         Examples
         --------
@@ -227,9 +226,9 @@ class Future(Generic[T]):
         return self._state == CANCELLED
 
     def cancel(self) -> bool:
-        """Give up waiting, everywhere; return whether that was still possible.
+        """Cancel the future in all threads; return whether it was pending.
 
-        Work that has begun goes on, but its result is forgotten. What has not begun never does.
+        Running work continues, and its result is discarded. Other work never starts.
 
         Examples
         --------
@@ -241,7 +240,7 @@ class Future(Generic[T]):
         return self._finish(CANCELLED, None)
 
     def force(self) -> None:
-        """Begin the work, if it waits for somebody to want its result.
+        """Start work that otherwise starts when a caller waits for the result.
 
         Examples
         --------
@@ -257,8 +256,8 @@ class Future(Generic[T]):
                 begin(self)
 
     def _help(self) -> None:
-        """Do in this thread what no other has begun."""
-        while self._work is not None:  # what is done may leave more to do
+        """Run work in this thread that no other thread has started."""
+        while self._work is not None:  # work may add more work
             work, self._work = self._work, None
             if work is not None:
                 work()
@@ -269,16 +268,16 @@ class Future(Generic[T]):
         Parameters
         ----------
         timeout
-            The most seconds to wait.
+            The maximum time to wait, in seconds.
         deadline
-            Until when to wait, in seconds since 1970.
+            The time at which the wait ends, in seconds since 1970.
 
         Raises
         ------
         TimeoutError
-            If it takes longer.
+            If the future is still pending after that time.
         asyncio.CancelledError
-            If it was cancelled.
+            If the future was cancelled.
 
         Examples
         --------
@@ -296,7 +295,7 @@ class Future(Generic[T]):
                 try:
                     raise self._value
                 finally:
-                    del self  # so that the traceback does not hold it
+                    del self  # the traceback then holds no reference to the future
             self._check()
         value: T = self._value
         return value
@@ -304,7 +303,7 @@ class Future(Generic[T]):
     def exception(
         self, timeout: float | None = None, deadline: float | None = None
     ) -> BaseException | None:
-        """Wait for the end and return the error; None if there is a result.
+        """Wait for the end and return the error, or None for a result.
 
         Parameters
         ----------
@@ -314,9 +313,9 @@ class Future(Generic[T]):
         Raises
         ------
         TimeoutError
-            If it takes longer.
+            If the future is still pending after that time.
         asyncio.CancelledError
-            If it was cancelled.
+            If the future was cancelled.
 
         Examples
         --------
@@ -351,7 +350,7 @@ class Future(Generic[T]):
         if not self._add(ends.put):
             return
         try:
-            # Ends early where a signal handler raises.
+            # The error of a signal handler ends the wait.
             with while_waiting():
                 wait_for_item(ends, None if timeout is None else max(0.0, min(timeout, _LONGEST)))
         except Empty:
@@ -360,7 +359,7 @@ class Future(Generic[T]):
                 raise TimeoutError from None
 
     def _add(self, callback: Callable[[Future[T]], object]) -> bool:
-        """Have `callback` called at the end; False if that is past."""
+        """Register `callback`; return False if the future has ended."""
         if self._state != PENDING:
             return False
         with self._lock:
@@ -373,13 +372,13 @@ class Future(Generic[T]):
         return True
 
     def add_done_callback(self, callback: Callable[[Future[T]], object]) -> None:
-        """Have a function called with this future when it is done; at once if it is.
+        """Call `callback` with this future when it is done, or at once if it is done.
 
         Parameters
         ----------
         callback
-            It may be called in any thread. What it raises is reported, and stops no other one;
-            what is to end the program, such as `KeyboardInterrupt`, is raised when all are called.
+            A function that any thread may call. Its errors are logged and stop no other callback.
+            A `KeyboardInterrupt` or `SystemExit` is raised after the last callback.
 
         Examples
         --------
@@ -393,7 +392,7 @@ class Future(Generic[T]):
             self._call(iter((callback,)))
 
     def remove_done_callback(self, callback: Callable[[Future[T]], object]) -> int:
-        """Forget what `add_done_callback` was told; return how often it was told so.
+        """Remove `callback`; return the number of its registrations.
 
         Examples
         --------
@@ -425,7 +424,7 @@ class Future(Generic[T]):
                     waiter.set_result(None)
 
             def tell(_: Future[T]) -> None:
-                with suppress(RuntimeError):  # the loop was closed: nobody waits
+                with suppress(RuntimeError):  # a closed loop runs no coroutine
                     loop.call_soon_threadsafe(wake)
 
             self.add_done_callback(RetriedCallback(tell))
@@ -445,11 +444,11 @@ class Future(Generic[T]):
         return f"<{type(self).__name__} {state}>"
 
 
-_LONGEST: Final = 1e8  # seconds: what every system's locks take
+_LONGEST: Final = 1e8  # seconds; the locks of every system accept this timeout
 
 
 def _check_seconds(timeout: float | None, deadline: float | None) -> None:
-    """Raise an error if a time is no number, also where nobody waits."""
+    """Raise an error if `timeout` or `deadline` is no valid number, also without a wait."""
     for name, given in (("timeout", timeout), ("deadline", deadline)):
         if given is not None:
             try:
@@ -459,7 +458,7 @@ def _check_seconds(timeout: float | None, deadline: float | None) -> None:
 
 
 def _run(work: Awaitable[Any], loop: asyncio.AbstractEventLoop | None, into: Future[Any]) -> None:
-    """Run a coroutine on an event loop; its end is that of `into`."""
+    """Run the coroutine `work` on `loop` and copy its outcome to `into`."""
     import asyncio
 
     async def wrapped() -> Any:
@@ -488,18 +487,18 @@ FutureLike: TypeAlias = Future[T] | Awaitable[T] | T
 
 def finished(value: T) -> Future[T]:
     """Return a future that has a result."""
-    future: Future[T] = _new(Future)  # with only these members, as it never changes
+    future: Future[T] = _new(Future)  # a finished future needs no other attributes
     future._state = DONE
     future._value = value
     return future
 
 
 def failed(error: BaseException) -> Future[Any]:
-    """Return a future whose end is an error."""
+    """Return a future that has an error."""
     future: Future[Any] = finished(add_status_code(error))
     future._state = FAILED
     return future
 
 
 NOTHING: Final = finished(None)
-"""The future of what is done and has no result: it never changes, and so one is enough."""
+"""The future of finished work without a result; all callers share it."""

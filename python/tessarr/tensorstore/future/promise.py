@@ -13,9 +13,9 @@ __all__ = ["Promise"]
 
 
 class Promise(Generic[T]):
-    """The producer's side of a future: says once what the result is.
+    """The writing end of a future; it sets the result or the error once.
 
-    A promise that is forgotten before it said so ends its future with an error.
+    If Python deletes the promise before that, the future ends with an error.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Promise(Generic[T]):
         return _promise(future), future
 
     def set_result(self, result: T) -> None:
-        """Say what the result is; without effect where the future is done.
+        """Set the result; without effect if the future is done.
 
         Examples
         --------
@@ -67,12 +67,12 @@ class Promise(Generic[T]):
         self._future._finish(DONE, result)
 
     def set_exception(self, exception: Any) -> None:
-        """Say that there is no result but an error; without effect where the future is done.
+        """Set an error instead of a result; without effect if the future is done.
 
         Raises
         ------
         TypeError
-            If it is no exception.
+            If `exception` is no exception.
 
         Examples
         --------

@@ -26,7 +26,7 @@ def spawn(
     here
         Run it at once in this thread, because it is quick.
     whole
-        Let it complete once it has started, also if an interrupt ends the wait.
+        Complete work that has started, also if an interrupt ends the wait.
 
     Notes
     -----

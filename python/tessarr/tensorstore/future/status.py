@@ -1,6 +1,6 @@
 """Status codes in the text of errors, as TensorStore writes them.
 
-All of its errors are a `ValueError` with a code in the text, so that is where programs look for it.
+TensorStore raises each error as a `ValueError` with the code in its text; programs read it there.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _CODES_BY_KIND: Final = {
     "out_of_bounds": "OUT_OF_RANGE",
     "conflict": "ABORTED",
     "mismatch": "FAILED_PRECONDITION",
-    "node_not_found": "FAILED_PRECONDITION",  # no format is found
+    "node_not_found": "FAILED_PRECONDITION",  # no metadata of any format
 }
 _CODES: Final = frozenset((*_CODES_BY_KIND.values(), "DATA_LOSS", "PERMISSION_DENIED"))
 _DENIED: Final = (errno.EACCES, errno.EPERM)
 _STREAMS: Final = frozenset({"gzip", "zlib"})
-"""Codecs whose own checksums are no matter of lost data."""
+"""Codecs whose checksum errors do not mean data loss."""
 
 E = TypeVar("E", bound=TessarrError)
 
@@ -45,8 +45,8 @@ def add_status_code(error: BaseException) -> BaseException:
 def _copy_error(error: E, message: str) -> E:
     """Return a copy of an error with another message."""
     try:
-        new = type(error).__new__(type(error), message)  # not the constructor: it may take others
-    except Exception:  # noqa: BLE001 (a class of the user's, whose error is told as it is)
+        new = type(error).__new__(type(error), message)  # the constructor may have other parameters
+    except Exception:  # noqa: BLE001 (a user's class that cannot be copied)
         return error
     new.__dict__.update(error.__dict__)
     new.message, new.args = message, (message,)
@@ -62,13 +62,13 @@ def _copy_error(error: E, message: str) -> E:
 
 
 def _code(error: TessarrError) -> str | None:
-    """Return the status code of an error, or None if its class says enough."""
+    """Return the status code of an error, or None if its class is sufficient."""
     if isinstance(error, StoreError) and error.errno in _DENIED:
         return "PERMISSION_DENIED"
     if isinstance(error, StoreError) and error.retryable:
-        return "ABORTED"  # it was tried again, and in vain
+        return "ABORTED"  # all retries failed
     if isinstance(error, (MetadataError, UnsupportedError)):
-        # What was found in a store; of what was given, the class tells enough.
+        # Stored metadata has a key; for an invalid argument, the class is sufficient.
         if error.key is None:
             return None
         return "DATA_LOSS" if _is_invalid_json(error) else "FAILED_PRECONDITION"
@@ -81,14 +81,14 @@ def _code(error: TessarrError) -> str | None:
 
 
 def _is_invalid_json(error: MetadataError | UnsupportedError) -> bool:
-    """Whether metadata of format 3 are no JSON."""
+    """Return whether a metadata document of format 3 is invalid JSON."""
     problems = error.problems if isinstance(error, MetadataError) else ()
     ends = (error.key or "").endswith("zarr.json")
     return ends and any(one.kind == "invalid_json" for one in problems)
 
 
 def _is_data_loss(error: DataError) -> bool:
-    """Whether stored bytes are told as lost: a checksum differs, or a shard has no index."""
+    """Return whether an error means data loss: a wrong checksum, or a shard without an index."""
     if error.kind == "checksum_mismatch":
         return error.codec not in _STREAMS
     return error.kind == "wrong_size" and error.codec == "sharding_indexed"

@@ -11,7 +11,7 @@ __all__ = ["WriteFutures"]
 
 
 class WriteFutures:
-    """What becomes of a write: two futures, and the second one's methods.
+    """The two futures of a write; the methods are those of `commit`.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class WriteFutures:
 
     @property
     def copy(self) -> Future[None]:
-        """Done when the source is no longer needed.
+        """Done when the write no longer needs the source values.
 
         Examples
         --------
@@ -55,7 +55,7 @@ class WriteFutures:
 
     @property
     def commit(self) -> Future[None]:
-        """Done when what was written is stored, or is part of the transaction.
+        """Done when the values are stored, or staged in the transaction.
 
         Examples
         --------
@@ -102,7 +102,7 @@ class WriteFutures:
         return self._commit.done()
 
     def cancel(self) -> bool:
-        """Give up waiting for the write; see `Future.cancel`.
+        """Cancel the wait for the write; see `Future.cancel`.
 
         Examples
         --------
@@ -113,7 +113,7 @@ class WriteFutures:
         return self._commit.cancel()
 
     def cancelled(self) -> bool:
-        """Return whether waiting was given up; see `Future.cancelled`.
+        """Return whether the wait was cancelled; see `Future.cancelled`.
 
         Examples
         --------
@@ -124,7 +124,7 @@ class WriteFutures:
         return self._commit.cancelled()
 
     def add_done_callback(self, callback: Callable[[Future[None]], object]) -> None:
-        """Have a function called when the write is done; see `Future.add_done_callback`.
+        """Call `callback` when the write is done; see `Future.add_done_callback`.
 
         Examples
         --------
@@ -136,7 +136,7 @@ class WriteFutures:
         self._commit.add_done_callback(callback)
 
     def remove_done_callback(self, callback: Callable[[Future[None]], object]) -> int:
-        """Forget a function; see `Future.remove_done_callback`.
+        """Remove `callback`; see `Future.remove_done_callback`.
 
         Examples
         --------

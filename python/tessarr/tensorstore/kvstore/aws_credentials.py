@@ -13,10 +13,10 @@ __all__ = ["session"]
 
 
 def session(json: dict[str, Any], host: str | None = None) -> Any:
-    """Return the session of aiobotocore that has the credentials which JSON means.
+    """Return an aiobotocore session with the credentials that `json` describes.
 
-    They are looked up when they are needed, and again when they have expired. Where there is a
-    `host`, requests say that they are for that one, whichever they are sent to.
+    The session fetches credentials before the first request and refreshes them after they expire.
+    With `host`, each request has this value in its ``Host`` header.
 
     Raises
     ------
@@ -33,9 +33,9 @@ def session(json: dict[str, Any], host: str | None = None) -> Any:
         ) from error
 
     class Session(AioSession):  # type: ignore[misc] # untyped
-        """A session that is equal to, and pickled as, its JSON: stores of one are shared."""
+        """A session that is pickled as its JSON, so that stores with equal JSON are shared."""
 
-        only_credentials = host is None  # requests are as without it
+        only_credentials = host is None  # the session changes no requests
 
         def __reduce__(self) -> Any:
             return session, (json, host)
@@ -67,7 +67,7 @@ def _address(host: str, request: Any, **_: Any) -> None:
 
 
 def _provider(made: Any, json: dict[str, Any]) -> Any:
-    """Return the only provider that is to be asked; None: all, one after another."""
+    """Return the only credential provider to use, or None to try all in order."""
     from aiobotocore import credentials, utils
 
     if json["type"] == "environment":
@@ -106,7 +106,7 @@ def _provider(made: Any, json: dict[str, Any]) -> Any:
 
 
 class _All:
-    """Several providers as one."""
+    """Several credential providers as one."""
 
     METHOD = CANONICAL_NAME = "tessarr"
 

@@ -21,16 +21,16 @@ __all__ = ["DRIVERS", "driver_of"]
 DRIVERS: Final[Mapping[str, Driver]] = {
     driver.name: driver for driver in (FILE, MEMORY, S3, GCS, HTTP, ZIP, KVSTACK, TESSARR)
 }
-"""Every kind, by its name in JSON."""
+"""All drivers, by their names in JSON."""
 
 
 def driver_of(name: Any) -> Driver:
-    """Return the driver of a name.
+    """Return the driver with this name.
 
     Raises
     ------
     ArgumentError
-        If there is none.
+        If no driver has this name.
     """
     if isinstance(name, str) and name in DRIVERS:
         return DRIVERS[name]

@@ -13,7 +13,7 @@ __all__ = ["find_credentials"]
 
 @cache
 def find_credentials() -> Any:
-    """Return what stands for credentials that gcsfs looks up by itself, when it is first asked.
+    """Return a placeholder for the credentials that gcsfs finds before the first request.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def find_credentials() -> Any:
     del gcsfs
 
     class Sought(Credentials):
-        """No credentials: see `tessarr.store.fsspec.store`."""
+        """A placeholder for credentials; see `tessarr.store.fsspec.store`."""
 
         sought = True
 

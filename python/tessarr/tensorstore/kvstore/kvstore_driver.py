@@ -24,10 +24,10 @@ __all__ = [
 
 
 class BaseMembers(NamedTuple):
-    """How the JSON of a driver says which others it stands on.
+    """Functions for the base stores in the JSON of a driver.
 
-    ``take`` takes their JSON out of that of the driver, ``give`` puts it back. ``settle`` gives
-    the members, and those that it stands on, as an open store tells them; None: as they are.
+    ``take`` removes the JSON of the bases from the JSON of the driver; ``give`` puts it back.
+    ``settle`` returns the members and the bases of an open store; None leaves both unchanged.
     """
 
     take: Callable[[dict[str, Any]], list[Any]]
@@ -41,34 +41,36 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    """A kind of place.
+    """A key-value store driver.
 
     Parameters
     ----------
     name
-        What JSON calls it.
+        The name in JSON.
     open
-        Gives the place of the keys. It is given the resources, the checked members, the places
-        that it stands on, and the path of the key-value store, which will follow the prefix.
+        Returns the store location. Its arguments are the resources, the checked members, the
+        locations of the bases, and the path of the key-value store, which follows the prefix.
     members
-        Its members in JSON beside path and resources, with what reads each.
+        The JSON members other than path and resources, with the parser of each.
     needs
-        The members that must be there.
+        The required members.
     kinds
-        The members that name resources, and their kinds.
+        The members that name resources, with the kinds of these resources.
     optional
-        Those of them that mean nothing where they are absent.
+        The resource members that have no default.
     defaults
-        The members that are left out where they have this value.
+        The default values of members; the JSON omits members with these values.
     url
-        From members and path to a URL, or to the part of a pipeline; None: there is none.
+        Returns the URL of members and a path, or the part of a pipeline; None without URLs.
     path
-        Checks a path, and gives it as it is kept.
+        Checks and normalizes a path.
+    check
+        Checks and normalizes the members together with the path; None without a check.
     at_once
-        Of how many bytes reading takes less time than beginning it in another thread; where it
-        is infinite, so does everything else.
+        The largest value in bytes that is faster to read here than to read in another thread. If
+        infinite, all operations run here.
     based
-        How JSON says which ones it stands on; None: on none.
+        The functions for the base stores; None without base stores.
     """
 
     name: str
@@ -90,7 +92,7 @@ class Driver:
         Raises
         ------
         ArgumentError
-            If something is missing, too much, or wrong.
+            If a member is missing, unknown or invalid.
         """
         for name in self.needs:
             if name not in json:
@@ -104,14 +106,14 @@ class Driver:
 
 
 def missing_member(name: str, what: str) -> ArgumentError:
-    """Return the error of a member that has to be there."""
+    """Return the error for a missing required member."""
     return ArgumentError(
         f'Error parsing object member "{name}": Expected {what}, but member is missing'
     )
 
 
 def read_strings(value: Any) -> list[str]:
-    """Read a list of strings."""
+    """Return a copy of a list of strings; raise an error for other values."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise expected_error("array of strings", value)
     return [*value]
@@ -119,7 +121,7 @@ def read_strings(value: Any) -> list[str]:
 
 @lru_cache(maxsize=256)
 def quote_path(path: str, plain: str = "") -> str:
-    """Return a path as it stands in a URL; some more characters may stand for themselves."""
+    """Return the percent-encoded path; characters in `plain` stay unchanged."""
     from urllib.parse import quote
 
     return quote(path, safe=f"/!$&'()*+,;=:-._~{plain}", errors="surrogateescape")

@@ -25,12 +25,12 @@ _new: Final = object.__new__
 
 
 class Spec:
-    """What a key-value store is, as its JSON or its URL says.
+    """The description of a key-value store.
 
     Parameters
     ----------
     json
-        An object with ``driver``, ``path`` and what the driver needs; or a URL.
+        An object with ``driver``, ``path`` and the members of the driver; or a URL.
 
     Examples
     --------
@@ -51,21 +51,21 @@ class Spec:
         "_path",
         "_references",
     )
-    __hash__ = None  # type: ignore[assignment]  # the path can be changed
+    __hash__ = None  # type: ignore[assignment]  # the path is mutable
 
     _driver: Driver
     _given: dict[str, Any]
     _path: str
     _references: References
-    _bases: tuple[Spec, ...]  # that it stands on
+    _bases: tuple[Spec, ...]  # the stores below this one
     _context: dict[str, Any] | None  # JSON
 
-    def __new__(cls, json: Any) -> Spec:  # noqa: PYI034 (a spec is copied as what it is)
+    def __new__(cls, json: Any) -> Spec:  # noqa: PYI034 (the copy is a `Spec`)
         return cls._of(json).copy()
 
     @classmethod
     def _of(cls, json: Any) -> Spec:
-        """Return the spec that a user means; a spec itself, not a copy."""
+        """Return the spec of user input; a spec is returned without a copy."""
         if isinstance(json, Spec):
             return json
         if isinstance(json, Store):
@@ -105,7 +105,7 @@ class Spec:
         Parameters
         ----------
         include_defaults
-            Whether to name members that are as they are by default.
+            Whether to include members that have their default values.
 
         Examples
         --------
@@ -118,7 +118,7 @@ class Spec:
         return self._whole(naming, include_defaults=include_defaults)
 
     def _whole(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
-        """Return the JSON with the context that names the resources."""
+        """Return the JSON, with a context that defines the named resources."""
         result = self._json(naming, include_defaults=include_defaults)
         context = {
             **result.pop("context", {}),
@@ -129,18 +129,18 @@ class Spec:
         return dict(sorted(result.items()))
 
     def _see(self, naming: Naming) -> None:
-        """Tell which resources are used, before the first is named."""
+        """Collect the resources of the spec in `naming`, before `naming` names the first one."""
         self._references.collect_resources(naming)
         for base in self._bases:
             base._see(naming)
 
     def _json(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
-        """Return the JSON as part of a document whose context `naming` knows."""
+        """Return the JSON as part of a document; `naming` has the context of the document."""
         result: dict[str, Any] = {"driver": self._driver.name}
         if self._path or include_defaults:
             result["path"] = self._path
         members = {**self._driver.defaults, **self._given} if include_defaults else self._given
-        # Who is told may change the lists.
+        # The caller may change the lists.
         result.update((name, one[:] if type(one) is list else one) for name, one in members.items())
         if self._driver.based is not None:
             bases = [base._json(naming, include_defaults=include_defaults) for base in self._bases]
@@ -152,7 +152,7 @@ class Spec:
 
     @property
     def url(self) -> str:
-        """The URL; where there is none, that is an `UnsupportedError`.
+        """The URL; a spec without a URL raises an `UnsupportedError`.
 
         Examples
         --------
@@ -180,7 +180,7 @@ class Spec:
         return Spec, (json,), beside
 
     def __setstate__(self, context: Context) -> None:
-        """Take the resources of a context, beside which the JSON was pickled."""
+        """Bind the resources of `context`, which was pickled with the JSON."""
         new = self._bound(context)
         self._references, self._bases, self._context = new._references, new._bases, new._context
 
@@ -188,7 +188,7 @@ class Spec:
 
     @property
     def path(self) -> str:
-        """What stands before each key.
+        """The prefix of each key in the underlying store.
 
         Examples
         --------
@@ -204,7 +204,7 @@ class Spec:
 
     @property
     def base(self) -> Spec | None:
-        """The store that this one stands on; None for most.
+        """The spec of the store below this one; None for most drivers.
 
         Examples
         --------
@@ -215,7 +215,7 @@ class Spec:
         return self._bases[0].copy() if self._driver.name == "zip" else None
 
     def copy(self) -> Spec:
-        """Return another one that is equal.
+        """Return an equal copy.
 
         Examples
         --------
@@ -263,16 +263,16 @@ class Spec:
         strip_context: bool | None = None,
         context: Context | None = None,
     ) -> None:
-        """Change which resources are meant.
+        """Change the resources of the spec.
 
         Parameters
         ----------
         unbind_context
-            Say in JSON which resources are shared, instead of meaning those that are.
+            Replace bound resources by their JSON.
         strip_context
-            Mean those that the context has by default with which it is opened.
+            Remove all resources; a later open takes the defaults of its context.
         context
-            Where to find resources that are named.
+            The context that binds the named resources.
 
         Examples
         --------
@@ -322,7 +322,7 @@ class Spec:
         return self._unbind() if beside is None else self._unbind(naming)._bound(beside)
 
     def _with_resolved_drivers(self) -> Spec:
-        """Return the spec as the store that it opens tells it."""
+        """Return the spec of the store that this spec opens."""
         based = self._driver.based
         if based is None or based.settle is None:
             return self
@@ -334,18 +334,18 @@ class Spec:
         return new
 
     def _open(self) -> StoreLocation:
-        """Return the place of keys; the resources have to be bound."""
+        """Return the store location; the resources must be bound."""
         bases = tuple([base._below() for base in self._bases]) if self._bases else ()
         place = self._driver.open(self._references, self._given, bases, self._path)
         return log_requests(place, self._driver.name)
 
     def _below(self) -> StoreLocation:
-        """Return the place for one that stands on this: its path belongs to the place."""
+        """Return the location for a store above this one, with the path in its prefix."""
         return self._open().with_prefix(self._path)
 
 
 def describe_place(place: Any) -> str:
-    """Return what errors call a place, which is a spec or an open store: not each has a URL."""
+    """Return the URL of a spec or an open store for messages, or its path without a URL."""
     try:
         url: str = place.url
     except UnsupportedError:

@@ -22,12 +22,12 @@ __all__ = [
 
 
 def parse_url(url: str) -> dict[str, Any]:
-    """Return the JSON of the key-value store that a URL means.
+    """Return the JSON of the key-value store at `url`.
 
     Raises
     ------
     ArgumentError
-        If it is malformed, or means something else.
+        If `url` is malformed, or is no URL of a key-value store.
 
     Examples
     --------
@@ -43,12 +43,12 @@ def parse_url(url: str) -> dict[str, Any]:
 
 
 def split_pipeline(url: str) -> tuple[dict[str, Any], list[str]]:
-    """Return the JSON of the key-value store that a pipeline begins with, and what follows.
+    """Return the JSON of the key-value store that starts a pipeline, and the remaining parts.
 
     Raises
     ------
     ArgumentError
-        If it begins with something else.
+        If the pipeline does not start with a key-value store.
 
     Examples
     --------
@@ -77,12 +77,12 @@ def split_pipeline(url: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def decode_part(part: str) -> str:
-    """Return what stands behind the scheme of a part, where there is no query and no fragment.
+    """Return the text after the scheme of a part.
 
     Raises
     ------
     ArgumentError
-        If there is one.
+        If the part has a query or a fragment.
 
     Examples
     --------
@@ -98,12 +98,12 @@ def decode_part(part: str) -> str:
 
 
 def unquote_path(path: str) -> str:
-    """Return the path that stands in a URL.
+    """Return the decoded path of a URL.
 
     Raises
     ------
     ArgumentError
-        If it is no percent-encoded text.
+        If the percent-encoding of `path` is invalid.
     """
     if "%" not in path:
         return path
@@ -118,9 +118,9 @@ def unquote_path(path: str) -> str:
 
 
 def split_last_name(path: str) -> tuple[str, str]:
-    """Return how much of the path of a web address stays as it is, and the key that follows.
+    """Return the part of a web path that stays encoded, and the decoded key after it.
 
-    Characters that mean something in URLs mean something else once they are decoded.
+    To decode a reserved character would change the meaning of the URL.
 
     >>> split_last_name("/a%20b/c"), split_last_name("/a%2Fb/c%20d")
     (('', '/a b/c'), ('/a%2Fb', '/c d'))
@@ -128,7 +128,7 @@ def split_last_name(path: str) -> tuple[str, str]:
     Raises
     ------
     ArgumentError
-        If it is no percent-encoded text.
+        If the percent-encoding of `path` is invalid.
     """
     decoded = unquote_path(path)
     kept = _RESERVED.match(path)
@@ -141,7 +141,8 @@ _RESERVED: Final = re.compile("(?i:.*%(?:2[1346-9ABCF]|3[ABDF]|40|5[BD]))[^/]*",
 def as_folder(driver: str, path: str) -> str:
     """Return a path with a slash at its end.
 
-    A slash alone is the root of files; anywhere else it is the empty path, as in TensorStore.
+    A slash alone is the root folder for ``file``; for other drivers it is the empty path, as in
+    TensorStore.
     """
     if path == "/" and driver != "file":
         return ""
@@ -149,7 +150,7 @@ def as_folder(driver: str, path: str) -> str:
 
 
 def append_path(kvstore: dict[str, Any], path: str) -> dict[str, Any]:
-    """Return the JSON of a key-value store at what a path means in its folder."""
+    """Return the JSON of a key-value store with `path` appended to its folder."""
     driver = kvstore["driver"]
     whole = as_folder(driver, kvstore.get("path", "")) + path
     return {**kvstore, "path": _clean_path(whole) if driver == "file" else whole}
@@ -177,7 +178,7 @@ def _file(url: str) -> dict[str, Any]:
 
 
 def _clean_path(path: str) -> str:
-    """Return a path of files without empty names, "." and ".."."""
+    """Return a file path without empty names, "." and ".."."""
     from posixpath import normpath
 
     whole = normpath(f"/{path.lstrip('/')}")
@@ -205,7 +206,7 @@ def _web(url: str) -> dict[str, Any]:
     scheme, _, rest = whole.partition("://")
     host, slash, path = rest.partition("/")
     kept, path = split_last_name(slash + path)
-    # As a path behind another one, a slash alone says nothing.
+    # After another path, a slash alone has no effect.
     base, path = (host + kept, path) if path != "/" else (host + kept + slash, "")
     return _at("http", path, base_url=f"{scheme}://{base}{query and f'?{query}'}")
 

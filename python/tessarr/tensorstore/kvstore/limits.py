@@ -18,18 +18,18 @@ _shared: dict[str, Any] = {}
 
 
 def concurrency_limit(resource: Resource) -> int:
-    """Return how many requests may be under way at a time, as a resource of concurrency says."""
+    """Return the maximum number of concurrent requests of a concurrency resource."""
     limit = _limit(resource)
     return _shared_limit(resource) if limit is None else min(limit, 1 << 16)
 
 
 def _limit(resource: Resource) -> int | None:
-    limit = resource._json.get("limit")  # absent where it is shared, as by default
+    limit = resource._json.get("limit")  # absent by default: the limit is shared
     return None if limit is None else int(limit)
 
 
 def _shared_limit(resource: Resource) -> int:
-    """Return how many requests may be under way in the process, where nothing is said."""
+    """Return the maximum number of concurrent requests of the process, without a limit."""
     name = f"TENSORSTORE_{resource._kind.name.upper()}"
     try:
         return max(1, int(os.environ[name]))
@@ -38,10 +38,10 @@ def _shared_limit(resource: Resource) -> int:
 
 
 def limit_concurrency(store: Store, resource: Resource) -> Store:
-    """Return a store of which no more is asked at a time than a resource of concurrency allows.
+    """Return a store with the concurrency limit of a resource.
 
-    What all share where nothing is said are 32 requests to stores that are far away; of files
-    it is the engine that decides.
+    Without a limit, all remote stores of a kind share 32 concurrent requests. The engine limits
+    requests to files.
     """
     from tessarr.store.wrappers.limits import LimitedStore, Limits
 
@@ -56,9 +56,9 @@ def limit_concurrency(store: Store, resource: Resource) -> Store:
 
 
 def limit_copies(store: Store, resource: Resource) -> Store:
-    """Return a store whose chunks are decoded as many at a time as ``data_copy_concurrency`` says.
+    """Return a store with the limit of ``data_copy_concurrency`` on concurrently decoded chunks.
 
-    Where nothing is said, that is what the engine does: one per thread.
+    Without a limit, each thread of the engine decodes one chunk at a time.
     """
     if _limit(resource) is None:
         return store
@@ -68,7 +68,7 @@ def limit_copies(store: Store, resource: Resource) -> Store:
 
 
 def limit_rate(store: Store, resource: Resource | None) -> Store:
-    """Return a store of which no more is asked in a second than a limiter of rates allows."""
+    """Return a store with the request rates of a rate limiter."""
     if resource is None:
         return store
     from tessarr.store.wrappers.limits import LimitedStore, Limits
@@ -85,7 +85,7 @@ def limit_rate(store: Store, resource: Resource | None) -> Store:
 
 
 def retry_requests(store: Store, resource: Resource) -> Store:
-    """Return a store that is asked again as often as a resource of retries says."""
+    """Return a store that retries requests by the settings of a retry resource."""
     from tessarr.store.wrappers.retry import RetryingStore
 
     json = resource.to_json(include_defaults=True)

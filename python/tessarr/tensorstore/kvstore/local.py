@@ -26,15 +26,15 @@ __all__ = ["FILE", "MEMORY", "TESSARR", "is_fast_to_write", "waits_for_disk"]
 
 
 def is_fast_to_write(store: Store) -> bool:
-    """Return whether a small change takes less time than beginning it in another thread."""
+    """Return whether a small write takes less time than to start it in another thread."""
     return isinstance(store, (MemoryStore, LocalStore)) and not store.write_concurrency
 
 
 def waits_for_disk(store: Store) -> bool:
-    """Return whether changes wait until the disk has them: several take as long as one then."""
+    """Return whether writes wait for the disk; several concurrent writes take as long as one."""
     result: Any = store
     while result is not None and not isinstance(result, LocalStore):
-        result = getattr(result, "store", None)  # of one that stands before another
+        result = getattr(result, "store", None)  # the inner store of a wrapper
     return result is not None and result.durable
 
 
@@ -45,7 +45,7 @@ _BAD_PATH: Final = re.compile(r"\0|//|(?:\A|/)\.\.?(?:/|\Z)|\.__lock(?:/|\Z)")
 
 
 def _file_path(path: str) -> str:
-    # Most paths have no sign of it, which takes less time to see than to search them.
+    # Most paths pass these checks, which take less time than the regular expression.
     hidden = "/." in path or ".__" in path or path[:1] == "."
     if (hidden or "//" in path or "\0" in path) and _BAD_PATH.search(path):
         raise ArgumentError(f'Invalid file path: "{path}"')
@@ -129,7 +129,7 @@ MEMORY: Final = Driver(
 )
 
 
-# Any store of Tessarr's
+# Tessarr stores
 
 
 def _open_tessarr(_: References, given: Mapping[str, Any], *__: Any) -> StoreLocation:

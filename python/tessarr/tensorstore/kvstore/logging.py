@@ -24,19 +24,19 @@ def experimental_update_verbose_logging(
     flags: str = "",
     overwrite: bool = False,  # noqa: FBT002 (as TensorStore has it)
 ) -> None:
-    """Say of which kinds of key-value stores it is told what they are asked.
+    """Select the key-value store drivers that log their requests.
 
     Parameters
     ----------
     flags
-        Names of kinds, such as ``"file,s3"``, or ``all``; ``file=-1`` ends it.
+        Names of drivers, such as ``"file,s3"``, or ``all``; ``file=-1`` disables a driver.
     overwrite
-        Whether what was said before is forgotten.
+        Whether to discard earlier flags.
 
     Notes
     -----
-    It holds for what is opened from then on, and goes to the standard error stream. In the
-    beginning the environment variable ``TENSORSTORE_VERBOSE_LOGGING`` says it.
+    The flags apply to stores that are opened later. The log goes to the standard error stream.
+    The environment variable ``TENSORSTORE_VERBOSE_LOGGING`` sets the initial flags.
 
     Examples
     --------
@@ -55,13 +55,13 @@ def experimental_update_verbose_logging(
 
 
 def parse_tensorstore_flags(argv: Sequence[str]) -> None:
-    """Take the flags of a command line; others are left alone.
+    """Apply the TensorStore flags of a command line and ignore all others.
 
     Parameters
     ----------
     argv
-        The command line, such as ``sys.argv``. ``--tensorstore_verbose_logging=file`` is as
-        `experimental_update_verbose_logging`.
+        The command line, such as ``sys.argv``. ``--tensorstore_verbose_logging=file`` calls
+        `experimental_update_verbose_logging` with ``"file"``.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def parse_tensorstore_flags(argv: Sequence[str]) -> None:
 
 
 def log_requests(place: StoreLocation, kind: str) -> StoreLocation:
-    """Return a place that tells what it is asked, if flags say so of its kind; else it itself."""
+    """Return a location that logs its requests if the flags select `kind`; else `place`."""
     if not _levels or _levels.get(kind, _levels.get("all", -1)) < 0:
         return place
     return place.with_store(_wrap_logging(place.store, kind))

@@ -28,14 +28,14 @@ __all__ = [
 
 
 class KeyRange:
-    """All keys from one, to before another, in the order of their bytes.
+    """All keys from `inclusive_min` to before `exclusive_max`, in the order of their bytes.
 
     Parameters
     ----------
     inclusive_min : str or bytes
         The first key.
     exclusive_max : str or bytes
-        The first key beyond; nothing means that there is no end.
+        The first key after the range; an empty key means no end.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class KeyRange:
     """
 
     __slots__ = ("__weakref__", "_max", "_min")
-    __hash__ = None  # type: ignore[assignment]  # it can be changed
+    __hash__ = None  # type: ignore[assignment]  # a range is mutable
 
     def __init__(self, inclusive_min: str | bytes = "", exclusive_max: str | bytes = "") -> None:
         self._min = as_bytes(inclusive_min, "a key")
@@ -69,7 +69,7 @@ class KeyRange:
 
     @property
     def exclusive_max(self) -> bytes:
-        """The first key beyond; empty: there is no end.
+        """The first key after the range; an empty key means no end.
 
         Examples
         --------
@@ -85,7 +85,7 @@ class KeyRange:
 
     @property
     def empty(self) -> bool:
-        """Whether there is no key in it.
+        """Whether the range contains no key.
 
         Examples
         --------
@@ -96,7 +96,7 @@ class KeyRange:
         return bool(self._max) and self._min >= self._max
 
     def copy(self) -> Self:
-        """Return another one that is equal.
+        """Return an equal copy.
 
         Examples
         --------
@@ -128,7 +128,7 @@ class KeyRange:
 
     @classmethod
     def _below(cls, start: str, chosen: KeyRange | None = None) -> KeyRange:
-        """Return the range of the keys that begin with a text, or behind it as is chosen."""
+        """Return the range of keys with the prefix `start`; `chosen` limits the keys after it."""
         first = start.encode()
         if chosen is not None and chosen._max:
             return cls(first + chosen._min, first + chosen._max)
