@@ -1,14 +1,13 @@
 """TensorStore's interface on Tessarr's engine: ``import tessarr.tensorstore as ts``.
 
-Names, signatures, JSON and index conventions are those of the package `tensorstore`, for
-its drivers of Zarr arrays: what is documented here as ``TensorStore.read`` is TensorStore's
-``TensorStore.read``. Where the two differ, the guide tells it. Nothing here is loaded by
-``import tessarr``.
+Names, signatures, JSON and index conventions are those of the package `tensorstore` for its
+drivers of Zarr arrays. For example, ``TensorStore.read`` works as in TensorStore. The guide lists
+the differences. ``import tessarr`` does not load this package.
 
-Errors are those of `tessarr.errors`, with a ``kind``: an `ArgumentError` of which nothing else is
-said is an ``invalid_argument``, a `SelectionError` an ``invalid_selection``. The text of what a
-future ends with begins with TensorStore's code, such as ``NOT_FOUND``, where it has one, and that
-of positions outside with ``OUT_OF_RANGE``.
+Functions raise the errors of `tessarr.errors`, each with a ``kind``. Unless the documentation
+names another kind, an `ArgumentError` is an ``invalid_argument`` and a `SelectionError` is an
+``invalid_selection``. The text of an error from a future starts with TensorStore's status code if
+it has one, such as ``NOT_FOUND``; for positions outside the domain, ``OUT_OF_RANGE``.
 
 Examples
 --------
@@ -114,7 +113,7 @@ from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.transaction.transaction import Transaction
 from tessarr.tensorstore.views import cast, downsample
 
-_driver_spec("zarr3")  # what is opened most, so that it takes no longer the first time
+_driver_spec("zarr3")  # load the most common driver before the first open
 
 __all__ = [
     "Batch",
@@ -199,10 +198,10 @@ __all__ = [
 ]
 
 inf: Final = INFINITE
-"""Stands for no bound: ``-inf`` below, ``inf`` above."""
+"""The infinite bound: ``-inf`` as a lower bound, ``inf`` as an upper bound."""
 
 newaxis: Final = None
-"""Adds a dimension of size 1, whose bounds are implicit, where it stands in an index."""
+"""Adds a dimension of size 1 with implicit bounds at its position in an index."""
 
 set_public_module(__name__, *map(globals().get, __all__))
 

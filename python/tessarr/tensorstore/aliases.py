@@ -25,9 +25,9 @@ __all__ = [
 ]
 
 RecheckCacheOption: TypeAlias = bool | Literal["open"] | float
-"""When cached metadata or chunks count as fresh; a number is seconds since 1970."""
+"""The condition for fresh cached metadata or chunks; a number is seconds since 1970."""
 
-DimSelectionLike: TypeAlias = Union[  # noqa: UP007 (it names itself)
+DimSelectionLike: TypeAlias = Union[  # noqa: UP007 (the alias is recursive)
     DimSelection, SupportsIndex, str, bytes, slice, Sequence["DimSelectionLike"]
 ]
 """A selection of dimensions: an argument of ``ts.d[...]``."""

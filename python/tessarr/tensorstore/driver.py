@@ -40,11 +40,11 @@ class OperationScope(NamedTuple):
         Stages writes; reads return staged values.
     batch : Batch, optional
         Collects reads until the user submits it.
-    together : Together, optional
+    read_group : ReadGroup, optional
         Collects reads that start together.
-    looks : bool
+    rechecks_bounds : bool
         Whether a read refreshes stale bounds first.
-    sharing : Sharing, optional
+    sharing : SharedReads, optional
         Shares metadata reads with operations that start together.
     """
 
@@ -60,12 +60,12 @@ class OperationScope(NamedTuple):
 
 
 NO_SCOPE = OperationScope()
-"""Neither a transaction nor a batch."""
+"""The scope without a transaction and a batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResizeRequest:
-    """How bounds are changed.
+    """A request to change bounds.
 
     Parameters
     ----------
@@ -75,10 +75,10 @@ class ResizeRequest:
         Whether chunks outside the new bounds stay stored.
     expand_only, shrink_only : bool
         Whether shrinking, or growing, is an error.
-    within : sequence of (interval or None)
-        An interval ``(lower, upper)`` for each dimension: the bounds of the view. If tied bounds
-        must not be resized, elements outside it must not appear or disappear.
-    tied
+    limits : sequence of (interval or None)
+        An interval ``(lower, upper)`` for each dimension: the bounds of the view. Unless
+        `resizes_tied` is true, elements outside them must not appear or disappear.
+    resizes_tied : bool
         Whether a resize may affect elements outside the view.
     """
 
@@ -96,7 +96,7 @@ class ResizeRequest:
         Raises
         ------
         ArgumentError
-            If it must not have it.
+            If the request does not permit the new shape.
         """
         rank = len(shape)
         for k, low in enumerate(self.lower[:rank]):
@@ -169,13 +169,13 @@ class Driver:
         ----------
         view
             A view of `domain`, or of the domain at the time when the handle was created.
-        using
-            Transaction and batch.
+        scope
+            The transaction and batch.
 
         Raises
         ------
         ArgumentError
-            If an explicit bound of the view is no longer inside.
+            If an explicit bound of the view is outside the current domain.
         """
         return self, propagate_bounds(view, self.domain) if view._has_implicit_bounds else view
 
@@ -203,17 +203,17 @@ class Driver:
         Parameters
         ----------
         view
-            A view of `domain`, finite.
+            A finite view of `domain`.
         out
-            The output array: of the view's shape and the NumPy data type. None for a new array.
-        using
-            Transaction and batch.
+            The output array of the view's shape and the NumPy data type; None for a new array.
+        scope
+            The transaction and batch.
 
         Returns
         -------
         Future
-            An array of the view's shape: `out`, if it is not None. Errors come from the future,
-            too.
+            An array of the view's shape: `out`, if it is not None. All errors come from the
+            future.
         """
         self._raise_unsupported("read")
 
@@ -235,12 +235,12 @@ class Driver:
         Parameters
         ----------
         view
-            A view of `domain`, finite.
+            A finite view of `domain`.
         values
-            Of the view's shape and the NumPy data type; strides may be 0. They may be used
-            until ``copy`` is done.
-        using
-            Transaction and batch.
+            An array of the view's shape and the NumPy data type; strides may be 0. The write may
+            use it until ``copy`` is done.
+        scope
+            The transaction and batch.
         """
         self._raise_unsupported("write")
 
@@ -271,12 +271,12 @@ class Driver:
 
     @property
     def write_chunk_shape(self) -> Sequence[int]:
-        """How long the parts are that are best written as a whole, from 0 on; 1 where any is."""
+        """The shape of the parts, counted from 0, that are best written completely."""
         return (1,) * self.domain.rank
 
     @property
     def url(self) -> str:
-        """The URL that opens it again."""
+        """The URL that opens the array again."""
         self._raise_unsupported("be told as a URL")
 
     @property

@@ -28,7 +28,7 @@ _FILE_METRICS: Final = {
 
 def experimental_collect_matching_metrics(
     metric_prefix: str = "",
-    include_zero_metrics: bool = False,  # noqa: FBT002 (as TensorStore has it)
+    include_zero_metrics: bool = False,  # noqa: FBT002 (TensorStore's signature)
 ) -> list[dict[str, Any]]:
     """Return counts of the file requests of this process.
 

@@ -1,4 +1,4 @@
-"""Opening and creating by specs: `open`."""
+"""`open`: open and create arrays from specs."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def open(
     read, write
         Whether to read and write; by default both, as far as possible.
     context
-        Provides the resources that the spec names; by default each call has its own.
+        Provides the resources that the spec names; by default a new context for each call.
     transaction
         The transaction of opening, reading and writing.
     batch
         Collects reads until it is submitted.
     **keywords
-        Of these groups:
+        Keywords of these groups:
 
         ``open``, ``create``, ``delete_existing`` : bool
             The open mode, with ``assume_metadata``, ``assume_cached_metadata``, or all as
@@ -63,19 +63,20 @@ def open(
         ``kvstore`` : KvStore, KvStore.Spec, JSON or str
             The location of the array, if the spec has none.
         ``recheck_cached_metadata``, ``recheck_cached_data``, ``recheck_cached``
-            When cached metadata, cached chunks, or both count as fresh: True (revalidate each
-            time), False, ``"open"``, or seconds since 1970.
+            The condition for fresh metadata, fresh chunks, or both: True (revalidate each time),
+            False, ``"open"``, or seconds since 1970.
 
     Returns
     -------
     Future
-        Of a `TensorStore`.
+        The future of a `TensorStore`.
 
     Raises
     ------
     ArgumentError, TypeError
-        At once, if the spec is invalid or its constraints contradict each other. From the future,
-        if an existing array does not meet the constraints, or a new one has no data type.
+        From the call, if the spec is invalid or its constraints contradict each other. From the
+        future, if an existing array does not meet the constraints, or a new array has no data
+        type.
     NotFoundError, ExistsError
         From the future: ``array_not_found``, ``node_exists``.
     MetadataError, UnsupportedError
@@ -133,7 +134,7 @@ def open_spec(
     spec
         The spec.
     opening
-        How.
+        The mode, transaction and batch of the open.
     context
         Provides resources that are not bound yet.
     """

@@ -20,7 +20,7 @@ __all__ = ["DownsampleMethod", "cast", "downsample"]
 DataType = dtype
 
 DownsampleMethod: TypeAlias = Literal["stride", "median", "mode", "mean", "min", "max"]
-"""How a block becomes one element."""
+"""The reduction of a block to one element."""
 
 
 @overload
@@ -30,7 +30,7 @@ def cast(base: Spec, dtype: DTypeLike) -> Spec: ...
 
 
 def cast(base: TensorStore | Spec, dtype: DTypeLike) -> TensorStore | Spec:
-    """Return a view with another data type, to read and to write.
+    """Return a view with another data type, which can read and write.
 
     Parameters
     ----------
@@ -75,14 +75,14 @@ def downsample(base: Spec, downsample_factors: Iterable[int], method: Downsample
 def downsample(
     base: TensorStore | Spec, downsample_factors: Iterable[int], method: DownsampleMethod
 ) -> TensorStore | Spec:
-    """Return a view, to be read, with one element for each block of elements.
+    """Return a read-only view with one element for each block of elements.
 
     Parameters
     ----------
     base : TensorStore or Spec
         A handle, or a spec.
     downsample_factors
-        The length of blocks along each dimension. Blocks start at its multiples.
+        The length of blocks along each dimension. Blocks start at multiples of this length.
     method
         The reduction of a block: its first element ("stride"), the mean, the median (the lower
         one), the mode (the most frequent element, and the least of several), the minimum or the

@@ -53,12 +53,12 @@ def align_domain(source: IndexDomain, target: IndexDomain) -> IndexTransform:
     Parameters
     ----------
     source, target
-        Finite.
+        The finite domains.
 
     Raises
     ------
     ArgumentError
-        If they do not fit.
+        If the domains do not match.
     """
     maps = []
     matches = match_dimensions(source.labels, target.labels)
@@ -80,12 +80,12 @@ def align_domain(source: IndexDomain, target: IndexDomain) -> IndexTransform:
 
 
 def broadcast_values(values: npt.NDArray[Any], target: IndexDomain) -> npt.NDArray[Any]:
-    """Return values that have the shape of a domain; nothing is copied.
+    """Return the values, broadcast to the shape of a domain without a copy.
 
     Raises
     ------
     ArgumentError
-        If they do not fit.
+        If the values do not broadcast to the domain.
     """
     shape = target.shape
     if values.shape == shape:

@@ -40,7 +40,7 @@ _MAX_PENDING_WRITES: Final = 2
 
 
 def check_conversion(source: DataType, target: DataType) -> None:
-    """Raise an error unless every value of one data type is one of another.
+    """Raise an error unless `target` can represent every value of `source`.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def check_conversion(source: DataType, target: DataType) -> None:
 
 @cache
 def _is_lossless(source: DataType, target: DataType) -> bool:
-    """Return whether the target can hold every value of the source."""
+    """Return whether `target` can represent every value of `source`."""
     source_format, target_format = _number_format(source), _number_format(target)
     if source_format is None or (source.name, target.name) in _EQUIVALENT:
         return (source.name, target.name) in _EQUIVALENT
@@ -71,11 +71,11 @@ def _is_lossless(source: DataType, target: DataType) -> bool:
 def _number_format(data_type: DataType) -> tuple[int, int, int, int] | None:
     """Return the number kind, significant digits and exponent range of a data type.
 
-    None for data types other than numbers.
+    The result is None for data types other than numbers.
     """
     if data_type.name == "bool":
         return 0, 0, 0, 0
-    is_small = data_type.dtype.isbuiltin == 2  # of few bits
+    is_small = data_type.dtype.isbuiltin == 2  # a type of ml_dtypes
     tables: Any = import_module("ml_dtypes") if is_small else np
     if "int" in data_type.name:
         digits = int(tables.iinfo(data_type.dtype).max).bit_length()
@@ -83,7 +83,7 @@ def _number_format(data_type: DataType) -> tuple[int, int, int, int] | None:
     if "float" in data_type.name or "complex" in data_type.name:
         info = tables.finfo(data_type.dtype)
         kind = 3 if "complex" in data_type.name else 2
-        power = info.nmant == 0  # whose least is one that others have with fewer digits
+        power = info.nmant == 0  # other types have its least value as a subnormal
         return kind, info.nmant + 1, int(info.minexp) + power, int(info.maxexp)
     return None
 
@@ -158,9 +158,9 @@ def _read_part(part: TensorStore, *, lies: bool) -> Future[npt.NDArray[Any]]:
 
 
 def _writable_elements(target: TensorStore) -> npt.NDArray[Any] | None:
-    """Return the elements of a handle where they lie in memory, and can be written there.
+    """Return the writable elements of a handle in memory.
 
-    None if they are not in memory, use index arrays, or overlap.
+    The result is None if the elements are not in memory, use index arrays, or overlap.
     """
     values = find_memory(target._driver, target._scope(None), write=True)
     if values is None:
@@ -176,7 +176,7 @@ def _writable_elements(target: TensorStore) -> npt.NDArray[Any] | None:
 
 
 def _are_disjoint(first: IndexTransform, second: IndexTransform) -> bool:
-    """Return whether two views of the same dimensions certainly share no element."""
+    """Return whether two views of the same dimensions cannot share an element."""
     return first.output_rank == second.output_rank and any(
         a[1] <= b[0] or b[1] <= a[0]
         for a, b in zip(get_extents(first), get_extents(second), strict=True)
@@ -210,7 +210,7 @@ def _split_dimension(dim: Dim, step: int) -> list[Dim]:
 
 
 def _chunk_lengths(target: TensorStore) -> list[int]:
-    """Return for each dimension of a view how long chunks are that are written as a whole."""
+    """Return the length of write chunks along each dimension of a view."""
     lengths = [1] * target.rank
     for index_map, length in zip(
         target._view.output, target._driver.write_chunk_shape, strict=True

@@ -188,7 +188,7 @@ class TensorStore(HandleProperties):
         Parameters
         ----------
         order
-            How the new array is laid out.
+            The memory layout of the new array.
         batch
             Collects reads until it is submitted; the future waits for that.
         out
@@ -197,16 +197,16 @@ class TensorStore(HandleProperties):
         Returns
         -------
         Future
-            The array; its first element is that of the origin.
+            The future of the array; its first element is the element at the origin.
 
         Raises
         ------
         ReadOnlyError
-            By the future, if the handle is for writing only.
+            From the future, if the handle is for writing only.
         ArgumentError
-            At once: ``shape_mismatch`` if `out` does not fit (from the future if a batch refreshes
-            the bounds), ``invalid_argument`` if the batch was submitted. From the future:
-            ``out_of_bounds`` if the array shrank.
+            From the call: ``shape_mismatch`` if `out` does not fit (from the future if a batch
+            refreshes the bounds), ``invalid_argument`` if the batch was submitted. From the
+            future: ``out_of_bounds`` if the array shrank.
         DataError, StoreError
             From the future, if stored data is damaged or cannot be read.
         OutOfMemoryError
@@ -214,8 +214,8 @@ class TensorStore(HandleProperties):
 
         Notes
         -----
-        Each chunk that the view touches is one request, or a few of parts of a shard; chunks that
-        are not stored are the fill value.
+        Each chunk in the view needs one request, or a few requests for parts of a shard. Missing
+        chunks have the fill value.
 
         Examples
         --------
@@ -254,7 +254,7 @@ class TensorStore(HandleProperties):
     def _read(
         self, order: str, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
-        """Start to read all elements, with the bounds of now."""
+        """Start to read all elements within the current bounds."""
         try:
             now = self._with_current_bounds(scope)
         except TessarrError as error:
@@ -285,9 +285,9 @@ class TensorStore(HandleProperties):
         Parameters
         ----------
         source
-            Values that are broadcast to the domain, or another `TensorStore`, whose dimensions are
-            aligned with those of this one and which is copied part by part. Arrays need a data type
-            that NumPy casts safely.
+            Values, which are broadcast to the domain, or another `TensorStore`. The write aligns
+            the dimensions of another `TensorStore` with its own and copies part by part. Arrays
+            need a data type that NumPy casts safely.
         batch
             Collects the reads of another `TensorStore`.
         can_reference_source_data_indefinitely
@@ -297,14 +297,14 @@ class TensorStore(HandleProperties):
         Returns
         -------
         WriteFutures
-            Of the source having been read, and of everything being stored.
+            The futures of the copy of the source, and of the commit to the store.
 
         Raises
         ------
         TypeError
-            If the values are of a type that is not cast safely.
+            If NumPy cannot cast the values safely.
         ArgumentError
-            At once: ``shape_mismatch`` if the values do not broadcast to the domain,
+            From the call: ``shape_mismatch`` if the values do not broadcast to the domain,
             ``cannot_cast`` if a value does not fit the data type, ``invalid_argument`` if `batch`
             is used for values. From the futures: ``out_of_bounds`` if the array shrank.
         ReadOnlyError
@@ -314,7 +314,7 @@ class TensorStore(HandleProperties):
 
         Notes
         -----
-        A chunk that the write covers completely is not read. Each chunk is replaced atomically.
+        The write reads only chunks that it covers partly, and replaces each chunk atomically.
 
         Examples
         --------
@@ -377,7 +377,7 @@ class TensorStore(HandleProperties):
         Returns
         -------
         Future
-            A handle with the current bounds.
+            The future of a handle with the current bounds.
 
         Raises
         ------
@@ -414,7 +414,7 @@ class TensorStore(HandleProperties):
             now._driver, mark_explicit(now._view, now._driver.domain), self._mode, self._transaction
         )
 
-    def resize(  # noqa: PLR0917 (as TensorStore has them)
+    def resize(  # noqa: PLR0917 (TensorStore's signature)
         self,
         inclusive_min: Iterable[int | None] | None = None,
         exclusive_max: Iterable[int | None] | None = None,
@@ -439,20 +439,20 @@ class TensorStore(HandleProperties):
         Returns
         -------
         Future
-            A handle with the new bounds. This handle keeps its bounds.
+            The future of a handle with the new bounds. This handle keeps its bounds.
 
         Raises
         ------
         ReadOnlyError, UnsupportedError
-            By the future, if the handle is for reading only, or the driver cannot resize.
+            From the future, if the handle is for reading only, or the driver cannot resize.
         ArgumentError
             From the future (``invalid_argument``), if a bound is explicit or an option forbids the
             change.
 
         Notes
         -----
-        The resize replaces the metadata. It deletes chunks outside the new bounds one by one,
-        unless `resize_metadata_only` is true.
+        The resize replaces the metadata document. It deletes chunks outside the new bounds one by
+        one, unless `resize_metadata_only` is true.
 
         Examples
         --------
@@ -499,7 +499,7 @@ class TensorStore(HandleProperties):
         Returns
         -------
         Future
-            Of a `TensorStore.StorageStatistics`.
+            The future of a `TensorStore.StorageStatistics`.
 
         Notes
         -----
@@ -539,7 +539,7 @@ class TensorStore(HandleProperties):
         Raises
         ------
         ArgumentError
-            If elements can be converted neither to it nor back.
+            If the elements convert neither to `dtype` nor back.
 
         Examples
         --------
@@ -554,7 +554,7 @@ class TensorStore(HandleProperties):
         view: TensorStore = cast.wrap_handle(self, DataType(dtype))
         return view
 
-    # As a spec
+    # Specs
 
     @with_signature(OpenKeywords)
     def spec(
@@ -663,7 +663,7 @@ class TensorStore(HandleProperties):
     def __deepcopy__(self, memo: Any) -> TensorStore:
         self._check_no_transaction()
         spec, view = self._reopening_spec()
-        return _reopen(spec._copy_resources(memo), None, view, self._mode)  # with its own resources
+        return _reopen(spec._copy_resources(memo), None, view, self._mode)  # with copied resources
 
     def __len__(self) -> NoReturn:
         raise TypeError("a TensorStore has no length: see shape and size")

@@ -31,7 +31,7 @@ __all__ = ["HandleProperties", "StorageStatistics"]
 class StorageStatistics:
     """Whether no chunk, or every chunk, of a domain is stored; None if not requested.
 
-    Storage is counted in whole chunks: an element that was never written can be stored.
+    The statistics count whole chunks: a stored chunk may contain elements that no write covered.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class HandleProperties(HandleBase, Indexable):
         """
         return self._transaction
 
-    # Its schema
+    # Schema
 
     @property
     def url(self) -> str:
@@ -202,7 +202,7 @@ class HandleProperties(HandleBase, Indexable):
         Raises
         ------
         UnsupportedError
-            If the driver has no URL, such as that of a NumPy array.
+            If the driver has no URLs, such as the driver ``array``.
         ArgumentError
             If the handle's transaction is no longer open.
 
@@ -218,7 +218,7 @@ class HandleProperties(HandleBase, Indexable):
 
     @property
     def chunk_layout(self) -> ChunkLayout:
-        """How the array is cut into chunks, along the dimensions of the view.
+        """The chunk layout of the array, along the dimensions of the view.
 
         Examples
         --------
@@ -243,7 +243,7 @@ class HandleProperties(HandleBase, Indexable):
 
     @property
     def codec(self) -> CodecSpec | None:
-        """How chunks are encoded, or None if there are no chunks.
+        """The encoding of chunks, or None if the array has no chunks.
 
         Examples
         --------

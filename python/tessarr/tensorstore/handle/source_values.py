@@ -23,14 +23,14 @@ _MAX_DEPTH: Final = 32
 def convert_source(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
     """Return values of the data type; converted values have at most `rank` axes.
 
-    Values with a data type are cast only if NumPy calls the cast safe; scalars and lists are
-    converted as NumPy converts them.
+    Values with a data type are cast only if NumPy calls the cast safe. NumPy converts scalars and
+    lists.
 
     Raises
     ------
     ArgumentError
-        If the values have more axes or do not fit the data type; `TooLargeError` if it is too
-        small.
+        If the values have more axes or do not fit the data type; `TooLargeError` if a value is
+        too large.
     TypeError
         If NumPy does not cast the array's type safely, or an element is not text or bytes.
     """
@@ -56,7 +56,7 @@ def _object_array(source: Any, data_type: DataType, rank: int) -> npt.NDArray[An
         values = to_objects(array, rank)
         # Without dimensions, an array is one element: nested lists of JSON.
         return values if rank or not values.ndim else to_objects(values.tolist(), rank)
-    # Lists nest as deep as the rank; without dimensions, as deep as they are.
+    # Lists nest as deep as the rank; without dimensions, all their levels count.
     values = to_objects(array, rank or _MAX_DEPTH).astype("O", copy=False)
     _check_rank(values, rank)
     # None would be stored as an empty element, and memory would keep subclasses.

@@ -99,7 +99,7 @@ class Spec:
 
     # JSON
 
-    def to_json(self, include_defaults: bool = False) -> Any:  # noqa: FBT002 (as TensorStore has it)
+    def to_json(self, include_defaults: bool = False) -> Any:  # noqa: FBT002 (TensorStore's)
         """Return the JSON.
 
         Parameters

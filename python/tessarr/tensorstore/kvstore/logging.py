@@ -22,7 +22,7 @@ _levels: Final[dict[str, int]] = {}
 
 def experimental_update_verbose_logging(
     flags: str = "",
-    overwrite: bool = False,  # noqa: FBT002 (as TensorStore has it)
+    overwrite: bool = False,  # noqa: FBT002 (TensorStore's signature)
 ) -> None:
     """Select the key-value store drivers that log their requests.
 

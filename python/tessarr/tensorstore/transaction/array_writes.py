@@ -22,9 +22,7 @@ __all__ = ["StagedArray", "StagedArrays", "forget_keys", "metadata_key", "staged
 
 _Reshape: TypeAlias = "Callable[[Shape], Shape]"
 
-_CODEC_SLOWDOWN: Final = (
-    1 << 5
-)  # with codecs: the slowest, zstd of level 22, takes 90 ns for each of 8 kB
+_CODEC_SLOWDOWN: Final = 1 << 5  # the slowest codec, zstd of level 22, takes 90 ns per byte
 
 
 @dataclass(slots=True)
@@ -44,7 +42,7 @@ class StagedArray:
 class _StagedMetadata:
     """Staged metadata, the committed metadata, and the changes of the shape between them.
 
-    `known` is None if the committed metadata do not matter, as for a new array.
+    `known` is None if the committed metadata does not matter, as for a new array.
     """
 
     meta: ArrayMeta
@@ -67,7 +65,7 @@ class StagedArrays:
         self._lock = lock
         self._entries: dict[tuple[int, str], list[StagedArray]] = {}
         self._metadata: dict[tuple[int, str], _StagedMetadata] = {}
-        # documents that were written as keys and not read yet
+        # documents that the transaction wrote as keys and has not read yet
         self._replaced: set[tuple[int, str]] = set()
         self._resizing: dict[tuple[int, str], RLock] = {}
 
@@ -185,7 +183,7 @@ class StagedArrays:
         return _overlay_store(stage, self._in_stage(stage), first, last)
 
     def overlay_array(self, array: Array) -> Array:
-        """Return an array of the transaction in such a store."""
+        """Return an array of the transaction in a store that includes its buffered writes."""
         with self._lock:
             stage = staged_store(array)
             store = _overlay_store(stage, self._entries.get((stage.number, array._path), []))
@@ -255,7 +253,7 @@ class StagedArrays:
         stage, key
             The document.
         known
-            The committed metadata; the result includes other writers' changes of them.
+            The committed metadata; the result includes its changes by other writers.
         """
         if not self._metadata:
             return None

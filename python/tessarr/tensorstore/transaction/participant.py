@@ -387,9 +387,9 @@ class Staging:
         self._changes.setdefault((stage.number, key), []).append(change)
 
     def assume(self, stage: StagedStore, key: str, value: bytes, version: bytes) -> bool:
-        """Replace a value that is compared at commit; return False if that is not possible.
+        """Replace a value that the commit compares; return False if that is not possible.
 
-        A repeatable read has to be sent.
+        A transaction with repeatable reads must send the read.
         """
         with self._lock:
             self.check()
@@ -406,7 +406,8 @@ class Staging:
     ) -> bool:
         """Compare a document at commit with an earlier read.
 
-        Return False if the transaction changed it, read other content, or has repeatable reads.
+        Return False if the transaction changed the document, read other content, or has
+        repeatable reads.
 
         Parameters
         ----------
@@ -427,7 +428,7 @@ class Staging:
             checks = [change for change in before if type(change) is type(check)]
             if relies and not checks:
                 self.redo_on_conflict(stage, key, check)
-            if now and not relies and len(checks) == len(before):  # it was not changed here
+            if now and not relies and len(checks) == len(before):  # no other change
                 for change in checks:
                     change(seen[0])
             return relies
@@ -458,7 +459,7 @@ class Staging:
         ----------
         array
             The array outside the transaction.
-        place
+        location
             The store below caches; by default the array's store.
         since
             The time from which cached chunks count as fresh, in seconds since 1970.

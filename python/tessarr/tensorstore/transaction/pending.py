@@ -27,7 +27,7 @@ class PendingOperations:
 
     Notes
     -----
-    An operation can start others that it consists of. The transaction closes once all have ended.
+    An operation can start other operations. The transaction closes after all of them have ended.
     """
 
     __slots__ = ("_end", "_futures", "_lock", "starting_count")
@@ -40,9 +40,9 @@ class PendingOperations:
         self._end: tuple[Callable[[], object], Callable[[], object]] | None = None
 
     def start_counted(self, start_operation: Callable[[], F]) -> F:
-        """Call `begin`, track its future, and return a future that can be cancelled independently.
+        """Call `start_operation`, track its future, and return a future to cancel independently.
 
-        The operation continues even if nobody waits for it: its changes are staged completely.
+        The operation continues without a waiting caller and stages its changes completely.
         """
         future = None
         try:
@@ -84,7 +84,7 @@ class PendingOperations:
         Parameters
         ----------
         stop
-            Called after the last operation ends, to refuse new ones.
+            Refuses new operations; called after the last operation ends.
         follow
             Called after `stop`.
         """

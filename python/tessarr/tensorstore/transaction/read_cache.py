@@ -65,7 +65,7 @@ class TransactionReadCache:
         ----------
         stage
             The stage for keys of the same store.
-        store, place
+        store, location
             The array's store outside the transaction, and the store below its caches.
         since
             The time from which cached chunks count as fresh, in seconds since 1970.

@@ -30,7 +30,7 @@ _SMALL_BYTES: Final = 1 << 16  # the size of a file that is stored faster than a
 
 
 def run_in_transaction(transaction: Transaction | None, start_operation: Callable[[], F]) -> F:
-    """Call `begin` in a transaction, if it is not None, and return its future.
+    """Call `start_operation`, in `transaction` unless it is None, and return its future.
 
     The transaction commits after the future is done.
     """
@@ -55,7 +55,7 @@ class Transaction(TransactionBase):
     -----
     A commit waits for operations that started before it. Without `atomic`, it changes chunks one
     after another, each atomically. Elements that the transaction did not write keep other writers'
-    changes. Keys of one store in memory change all at once, or not at all.
+    changes. Keys of one memory store change together or not at all.
 
     Examples
     --------
@@ -168,7 +168,7 @@ class Transaction(TransactionBase):
         return self._staged
 
     def _run(self, start_operation: Callable[[], F]) -> F:
-        """Call `begin`, and track its future if the transaction is open."""
+        """Call `start_operation`, and track its future if the transaction is open."""
         with self._lock:
             if self._sealed:
                 under_way = None
@@ -235,7 +235,7 @@ class Transaction(TransactionBase):
         Parameters
         ----------
         file_bytes
-            The maximal size of a file that is stored here, since the caller waits for it.
+            The maximum size of a file that this thread stores, because the caller waits for it.
         """
         if self._commit_in_memory():
             return

@@ -218,7 +218,7 @@ class MemoryDriver(Driver):
         try:
             self._check(scope)
             return finished(take_elements(self.values, view._as_view(), out))
-        except Exception as error:  # noqa: BLE001 (the future tells it)
+        except Exception as error:  # noqa: BLE001 (the future reports it)
             return failed(allocation_error(error, view))
 
     @property
@@ -237,7 +237,7 @@ class MemoryDriver(Driver):
             items = elements(values, self.dtype) if objects else values
             assign_elements(self.values, view._as_view(), items)
             done = NOTHING
-        except Exception as error:  # noqa: BLE001 (the futures tell it)
+        except Exception as error:  # noqa: BLE001 (the futures report it)
             done = failed(error)
         return WriteFutures._of(done, done)
 

@@ -227,7 +227,7 @@ class DownsampleDriver(Driver):
             return self._read_product(product, out, scope)
         except SelectionError as error:
             return failed(out_of_bounds_error(error))
-        except Exception as error:  # noqa: BLE001 (the future tells it)
+        except Exception as error:  # noqa: BLE001 (the future reports it)
             return failed(error)
 
     def _read_product(

@@ -151,7 +151,7 @@ class StackDriver(Driver):
             reads = [self._read_part(*part, result, part_scope) for part in split.remote()]
             if own is not None:
                 own.begin()
-        except Exception as error:  # noqa: BLE001 (the future tells it)
+        except Exception as error:  # noqa: BLE001 (the future reports it)
             return failed(allocation_error(error, view))
         if stored and not reads:
             return stored[0]

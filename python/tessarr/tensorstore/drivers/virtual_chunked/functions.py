@@ -85,7 +85,7 @@ class Functions:
             if isawaitable(result) and not isinstance(result, Future) and not iscoroutine(result):
                 result = _await_result(result)  # wraps any awaitable in a coroutine
             return Future(result, loop=self.loop)
-        except Exception as error:  # noqa: BLE001 (the future tells it)
+        except Exception as error:  # noqa: BLE001 (the future reports it)
             return failed(error)
 
 

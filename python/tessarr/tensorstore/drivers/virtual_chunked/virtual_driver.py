@@ -154,7 +154,7 @@ class VirtualDriver(Driver):
                 cache = self._cache if staged is None else staged.cache
                 arguments = self._chunks, self._cells(view), result, cache, staged
                 return ChunkReader(*arguments, batched=batched).begin()
-            except Exception as error:  # noqa: BLE001 (the future tells it)
+            except Exception as error:  # noqa: BLE001 (the future reports it)
                 return failed(error)
 
         return (

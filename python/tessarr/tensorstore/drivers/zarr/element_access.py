@@ -127,7 +127,7 @@ class ElementAccess:
             future = convert_result(
                 self._read_elements(array, view, None, read_group), self._to_native
             )
-        except Exception as error:  # noqa: BLE001 (the future tells it)
+        except Exception as error:  # noqa: BLE001 (the future reports it)
             return failed(_convert_error(error))
         return future if out is None else _fill_out(future, out)
 
