@@ -57,7 +57,7 @@ class DimExpression:
         return DimExpression(self._names, (*self._operations, parse_operation(name, key)))
 
     def __getitem__(self, key: Any) -> DimExpression:
-        """Index the dimensions as brackets do.
+        """Index the dimensions with brackets.
 
         Examples
         --------
@@ -117,7 +117,7 @@ class DimExpression:
 
     @property
     def translate_by(self) -> Indexer[DimExpression]:
-        """Move the dimensions by so much.
+        """Move the dimensions by an offset.
 
         Examples
         --------
@@ -129,7 +129,7 @@ class DimExpression:
 
     @property
     def translate_backward_by(self) -> Indexer[DimExpression]:
-        """Move the dimensions back by so much.
+        """Move the dimensions back by an offset.
 
         Examples
         --------
@@ -209,7 +209,7 @@ class DimExpression:
 
 
 class DimSelection(DimExpression):
-    """A selection of dimensions: ``d[0, "x", 2:]``, to be followed by operations.
+    """A selection of dimensions, such as ``d[0, "x", 2:]``, before its operations.
 
     Examples
     --------

@@ -28,13 +28,13 @@ class IndexDomain(Placed):
     Parameters
     ----------
     rank : int or sequence of Dim, optional
-        The number of dimensions, or these themselves.
+        The number of dimensions, or the dimensions.
     inclusive_min, exclusive_max, inclusive_max, shape, labels
-        The dimensions by their parts.
+        The parts of the dimensions.
     implicit_lower_bounds, implicit_upper_bounds : sequence of bool, optional
         Flags of implicit bounds; by default missing bounds are implicit.
     dimensions : sequence of Dim, optional
-        The dimensions themselves.
+        The dimensions.
     json : dict, optional
         The domain as JSON.
 
@@ -74,7 +74,7 @@ class IndexDomain(Placed):
 
     @classmethod
     def _shaped(cls, shape: Sequence[int]) -> IndexDomain:
-        """Return the domain of a shape, from the origin on.
+        """Return the domain of a shape, which starts at 0.
 
         Raises
         ------
@@ -90,7 +90,7 @@ class IndexDomain(Placed):
         Raises
         ------
         ArgumentError
-            If two have one label.
+            If two dimensions have the same label.
         """
         return cls._of_view(View(dims))
 
@@ -134,7 +134,7 @@ class IndexDomain(Placed):
 
     @property
     def index_exp(self) -> tuple[slice, ...]:
-        """The slices that select the domain of a NumPy array; infinite bounds are left out.
+        """The slices that select the domain of a NumPy array, without infinite bounds.
 
         Raises
         ------
@@ -172,7 +172,7 @@ class IndexDomain(Placed):
         return self._with_view(self._view.hull(_get_view(other)))
 
     def intersect(self, other: IndexDomain) -> IndexDomain:
-        """Return the positions of both.
+        """Return the positions that both domains contain.
 
         Raises
         ------
@@ -229,7 +229,7 @@ def view_from_arguments(
 
     Parameters
     ----------
-    stated
+    parse_json
         Builds the view from JSON.
     parts
         The rank or the dimensions, lower bounds, upper bounds, last indices, the shape, labels, and
@@ -237,7 +237,7 @@ def view_from_arguments(
     dimensions
         A domain, or dimensions; ``...`` if not passed.
     json
-        All as JSON, or ``...``.
+        The whole view as JSON, or ``...``.
 
     Raises
     ------

@@ -28,13 +28,13 @@ class IndexTransform(Placed, Indexable):
     Parameters
     ----------
     input_rank : int, IndexDomain or sequence of Dim, optional
-        The number of dimensions, or the domain itself.
+        The number of dimensions, or the domain.
     output : sequence of OutputIndexMap, optional
         A map for each dimension of the base; by default the identity.
     domain : IndexDomain or sequence of Dim, optional
         The positions.
     input_inclusive_min, input_exclusive_max, input_inclusive_max, input_shape, input_labels
-        The domain by its parts, as for `IndexDomain`.
+        The parts of the domain, as for `IndexDomain`.
     implicit_lower_bounds, implicit_upper_bounds : sequence of bool, optional
         Flags of implicit bounds; by default missing bounds are implicit.
     json : dict, optional
@@ -90,7 +90,7 @@ class IndexTransform(Placed, Indexable):
         return cls._of_view(domain._as_view().with_maps())
 
     def _apply_to(self, view: View, mode: Mode = "default") -> View:
-        """Return a view of a view."""
+        """Return the composition of a view and this transform."""
         check_plain_brackets(mode, self)
         return view.compose(self._view)
 

@@ -32,7 +32,7 @@ class _PendingWrite(Protocol):
 
 
 class _Writable(Protocol):
-    """A view that is written to."""
+    """A view that supports assignment."""
 
     def write(self, value: Any, /) -> _PendingWrite: ...
 
@@ -45,7 +45,7 @@ W_co = TypeVar("W_co", covariant=True, bound=_Writable)
 
 
 class Assignable(Indexer[W_co]):
-    """Brackets that are also assigned to: ``view.oindex[...] = values``."""
+    """Brackets that support assignment: ``view.oindex[...] = values``."""
 
     __slots__ = ()
 
@@ -54,7 +54,7 @@ class Assignable(Indexer[W_co]):
 
 
 def add_status_code(error: TessarrError, to: type[E]) -> E:
-    """Return an error of a class, with TensorStore's code in its text where that has one."""
+    """Return an error of a class, with TensorStore's code in its text if it has one."""
     if error.kind != "out_of_bounds":
         return error if isinstance(error, to) else to(error.message, kind=error.kind)
     return to(f"{OUT_OF_RANGE}: {strip_status_code(error)}", kind=error.kind)
@@ -90,7 +90,7 @@ class Indexed:
         try:
             view = before.select(key, mode)
             if view is None:
-                apply = getattr(key, "_apply_to", None)  # of an expression, a domain, a transform
+                apply = getattr(key, "_apply_to", None)  # an expression, a domain or a transform
                 if apply is not None:
                     view = apply(before, mode)
                 else:
@@ -107,7 +107,7 @@ class Indexed:
             view = before.apply_operation(name, key)
             if view is None:
                 view = before.apply_operations(None, (parse_operation(name, key),))
-        except SelectionError as error:  # no brackets with indices
+        except SelectionError as error:  # not brackets with indices
             raise add_status_code(error, ArgumentError) from error
         return self._with_view(view)
 
@@ -186,7 +186,7 @@ class Indexed:
 
     @property
     def translate_by(self) -> Indexer[Self]:
-        """Move the domain by so much.
+        """Move the domain by an offset.
 
         Examples
         --------
@@ -198,7 +198,7 @@ class Indexed:
 
     @property
     def translate_backward_by(self) -> Indexer[Self]:
-        """Move the domain back by so much.
+        """Move the domain back by an offset.
 
         Examples
         --------
@@ -227,7 +227,7 @@ class Indexed:
         Raises
         ------
         ArgumentError
-            If not all dimensions are named, each once.
+            If `axes` does not name each dimension once.
 
         Examples
         --------

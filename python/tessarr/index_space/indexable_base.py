@@ -32,5 +32,5 @@ class Placed(TransformBase, Indexed):
         return placed(cls, View.from_state(dims, maps))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        attributes = getattr(self, "__dict__", None)  # of a class that a user derived
+        attributes = getattr(self, "__dict__", None)  # a user's subclass has one
         return type(self)._restored, self._view.to_state(), attributes

@@ -117,7 +117,7 @@ def _read_term(part: Any) -> list[Any]:
         values = np.asarray(part)
     except ValueError as error:
         raise SelectionError(f"{_INDEX_KINDS}: {error}") from None
-    except Exception as error:  # an exception of the object's own method
+    except Exception as error:  # the object's method can raise any error
         raise SelectionError(f"{_INDEX_KINDS}: not {safe_repr(part)}") from error
     if values.dtype == bool:
         return [IndexArray(values.copy(order="C"))]
@@ -143,7 +143,7 @@ def _read_index(value: Any) -> int:
 
 
 def _split_slice(part: slice) -> list[slice]:
-    """Part a slice of tuples, such as ``(1, 2):(3, 4)``, into one for each dimension."""
+    """Split a slice of tuples, such as ``(1, 2):(3, 4)``, into a slice for each dimension."""
     sides = _slice_parts(part)
     counts = {len(side) for side in sides if _is_vector(side)}
     if not counts:

@@ -1,8 +1,8 @@
 """Intervals of integers with labels, and boxes of them.
 
 Terms, rules and JSON forms are TensorStore's (index space). An index is an integer of any sign;
-negative integers do not count from the end. Indexing beyond an *explicit* bound is an error at
-once. An *implicit* bound can change, such as the length of an array that can be resized.
+negative integers do not count from the end. An index beyond an *explicit* bound raises an error
+immediately. An *implicit* bound can change, such as the length of a resizable array.
 """
 
 from __future__ import annotations

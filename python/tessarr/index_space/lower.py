@@ -19,7 +19,7 @@ def lower(view: IndexTransform, shape: Shape) -> Selection:
     Parameters
     ----------
     view
-        Its output are the axes of the array.
+        The view; its output dimensions are the axes of the array.
     shape
         The shape of the array; its indices start at 0.
 

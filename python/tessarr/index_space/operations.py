@@ -70,7 +70,7 @@ def format_operation(operation: Operation) -> str:
     if name == "diagonal":
         return ".diagonal"
     if _READERS[name] is _read_integers and isinstance(value, tuple) and len(value) == 1:
-        return f".{name}[{format_value(value)},]"  # for one dimension, not for any number of them
+        return f".{name}[{format_value(value)},]"  # one dimension, not any number
     return f".{name}[{format_value(value)}]" if name else f"[{format_value(value)}]"
 
 
@@ -87,7 +87,7 @@ def format_value(value: Any) -> str:
 
 
 def pickle_operation(operation: Operation) -> Operation:
-    """Return an operation with classes of Python and NumPy only: see `unpickle_operation`."""
+    """Return an operation with Python and NumPy objects only; see `unpickle_operation`."""
     name, value = operation
     if not isinstance(value, Key):
         return operation

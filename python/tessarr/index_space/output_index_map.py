@@ -2,11 +2,11 @@
 
 Theory
 ------
-A view has a box of positions; its base has dimensions of its own. An *output index map* for each
-dimension of the base returns its index at a position: a *constant*, ``offset + stride *
-position[k]`` for one dimension ``k`` of the view (*single input dimension*), or ``offset + stride *
-array[position]`` (*array*). An index array has one axis for each dimension of the view, of length 1
-where it does not vary, and starts at the view's lower bounds.
+A view has a box of positions, and its base has dimensions. An *output index map* for each dimension
+of the base returns its index at a position: a *constant*, ``offset + stride * position[k]`` for one
+dimension ``k`` of the view (*single input dimension*), or ``offset + stride * array[position]``
+(*array*). An index array has one axis for each dimension of the view, and starts at the lower
+bounds of the view. An axis along which it does not vary has length 1.
 
 Composition preserves the three forms, so a view of a view costs as much as a view. The engine
 composes them (`rust/engine/src/index_space`); this module has the values that users see.
@@ -104,7 +104,7 @@ class OutputIndexMaps(tuple[OutputIndexMap, ...]):
 
 
 def evaluate_map(index_map: OutputIndexMap, dims: Box) -> npt.NDArray[np.int64]:
-    """Return the indices of a map at all positions, with axes of length 1 where it is constant.
+    """Return the indices of a map at all positions; constant axes have length 1.
 
     Raises
     ------

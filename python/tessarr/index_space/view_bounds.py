@@ -45,14 +45,14 @@ def check_within_bounds(
 
 
 def map_extent(index_map: OutputIndexMap, dims: Box) -> tuple[int, int]:
-    """Return the smallest half-open interval that all indices of a map are in.
+    """Return the smallest half-open interval that contains all indices of a map.
 
     Parameters
     ----------
-    one
+    index_map
         The map.
     dims
-        The input dimensions; none may be empty.
+        The input dimensions, which must not be empty.
     """
     if index_map.index_array is not None:
         ends = (int(index_map.index_array.min()), int(index_map.index_array.max()))

@@ -106,7 +106,7 @@ class AutoSpec(KvStoreDriverSpec):
         if kvstore_spec is None:
             raise ArgumentError("the spec has no kvstore: give the location of the array")
         if view is None and self.schema.domain is not None:
-            # the domain of no format: its bounds are explicit
+            # without a format, the bounds of the domain are explicit
             view = IndexTransform(self.schema.domain)
         operations_inline, batch, without_batch = (
             kvstore_spec._driver.at_once,

@@ -25,7 +25,7 @@ class CachedDocument:
 
     Parameters
     ----------
-    place
+    kvstore
         The document, as a key-value store with the single key "".
     """
 
@@ -44,8 +44,8 @@ class CachedDocument:
         Parameters
         ----------
         since
-            The time from which cached content counts as fresh, in seconds since 1970; infinity:
-            now.
+            The time from which cached content counts as fresh, in seconds since 1970; infinity
+            reads again.
         transaction
             A transaction reads the document again, with its staged changes.
         sharing
@@ -61,7 +61,7 @@ class CachedDocument:
             if result.state == "unspecified":
                 result = ReadResult(previous.state, previous.value, result.stamp)
             with self._lock:
-                if self._last_read is previous:  # else it was changed, perhaps after it was read
+                if self._last_read is previous:  # otherwise a concurrent change replaced it
                     self._last_read = result
         return result.value if result.state == "value" else None
 
@@ -94,7 +94,7 @@ class CachedDocument:
             self.kvstore._change("", changed)
             result = ReadResult("value", content, TimestampedStorageGeneration(b"", now))
         finally:
-            with self._lock:  # either of two simultaneous changes can be the last
+            with self._lock:  # the order of two simultaneous changes is unknown
                 self._last_read = result if self._last_read is previous else _empty_result()
 
     def _forget(self) -> None:

@@ -1,7 +1,7 @@
 """The driver ``json``: a value in a JSON document, as an array of rank 0.
 
-A JSON pointer (RFC 6901) selects the value. A write replaces it in the document and creates missing
-objects on its path. Other writers' concurrent changes of the document stay.
+A JSON pointer (RFC 6901) selects the value. A write replaces the value in the document and creates
+missing objects on its path. Concurrent changes of other values in the document stay.
 """
 
 from __future__ import annotations
@@ -105,14 +105,14 @@ class JsonDriver(Driver):
 
     @property
     def kvstore(self) -> Any:
-        """The document."""
+        """The document as a key-value store."""
         kvstore_spec = self.opened_by._place
         assert kvstore_spec is not None
         return KvStore(kvstore_spec, kvstore_spec._open(), self._place.path, None)
 
     @property
     def url(self) -> str:
-        """The URL that opens it again."""
+        """The URL that opens the value again."""
         return self.opened_by.url
 
     def read(
@@ -339,14 +339,14 @@ class JsonSpec(KvStoreDriverSpec):
     def _take_rechecks(self, options: SpecChanges) -> None:
         bounds = (options.recheck_metadata, options.recheck_data)
         requested = [bound for bound in bounds if bound is not None]
-        if requested:  # the document is both: the later bound holds
+        if requested:  # the document is both metadata and data: the later bound applies
             self._recheck = max(requested, key=lambda bound: staleness_bound(bound, time.time()))
 
     def _suffix(self) -> str:
         return f"json:{quote_path(self._pointer)}"
 
     def open(self, view: IndexTransform | None, opening: OpenRequest) -> Future[OpenResult]:
-        """Read nothing yet: the document need not exist."""
+        """Return a handle without a request; the document need not exist."""
         kvstore_spec = self._place
         if kvstore_spec is None:
             raise ArgumentError("the spec has no kvstore: give the location of the document")

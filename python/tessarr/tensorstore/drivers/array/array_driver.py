@@ -50,12 +50,12 @@ def array(
     array
         Any value that NumPy converts to an array.
     dtype
-        The data type. Arrays are converted where NumPy calls that safe.
+        The data type. Arrays convert only if NumPy calls the cast safe.
     context
         Provides the resources of the handle's spec.
     copy
-        True copies; False raises an error if a copy is needed. By default, arrays and buffers are
-        shared and other values copied.
+        True copies; False raises an error if a copy is needed. By default, the handle shares
+        arrays and buffers, and copies other values.
     write
         Whether the handle can write; True raises an error for a read-only array. By default, a
         handle of a writable array can write.
@@ -131,7 +131,7 @@ _cached_dtype = cache(dtype)
 
 
 def infer_object_dtype(values: npt.NDArray[Any]) -> DataType:
-    """Return the data type of an array of Python objects: JSON, if they can be that."""
+    """Return the data type of an array of Python objects; JSON if it can represent them."""
     for value in values.flat:
         json_value(value)
     return dtype("json")
@@ -185,7 +185,7 @@ class MemoryDriver(Driver):
 
     @property
     def domain(self) -> IndexDomain:
-        """The shape of the array, from 0 on."""
+        """The domain of the array, which starts at 0."""
         return self._domain
 
     @property
@@ -280,7 +280,7 @@ def elements_to_json(values: npt.NDArray[Any], data_type: DataType) -> Any:
 
 
 def element_to_json(value: Any, data_type: DataType) -> Any:
-    """Return one element as JSON: numbers that are not finite as text."""
+    """Return one element as JSON, with numbers that are not finite as text."""
     kind = data_type.name
     if kind == "json":
         return json_value(value)

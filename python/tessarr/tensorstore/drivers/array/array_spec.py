@@ -192,7 +192,7 @@ def _storage_order(values: npt.NDArray[Any], view: IndexTransform) -> list[int]:
 
 
 def _collapse_dimensions(view: IndexTransform, selected: list[int]) -> IndexTransform:
-    """Return a view with one position of all other dimensions, which may have no end."""
+    """Return a view with one position of all other dimensions, which may be infinite."""
     dims = [
         dim if k in selected or not dim.size else _single_position(dim)
         for k, dim in enumerate(view.domain._dims)
@@ -208,7 +208,7 @@ def _single_position(dim: Dim) -> Dim:
 def _spec_elements(
     values: npt.NDArray[Any], view: IndexTransform, order: list[int]
 ) -> tuple[npt.NDArray[Any], IndexTransform]:
-    """Return elements along some dimensions, laid out in their order, and how they repeat."""
+    """Return elements along the dimensions of `order`, and the transform that repeats them."""
     if values.size == 0:
         return np.empty(0, values.dtype), IndexTransform._of(
             view.domain, (OutputIndexMap._constant(0),)
@@ -223,7 +223,7 @@ def _spec_elements(
 
 
 def parse_elements(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:
-    """Return the array that nested lists of JSON are.
+    """Return the array that nested JSON lists describe.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ class CastDriver(Driver):
     def refresh_bounds(
         self, view: IndexTransform, scope: OperationScope
     ) -> tuple[Driver, IndexTransform]:
-        """Return a view with the bounds that the base has now."""
+        """Return a view with the current bounds of the base."""
         of, base_view = self.of.refresh_bounds(view, scope)
         return self._rebase(of), base_view
 
@@ -138,7 +138,7 @@ class CastDriver(Driver):
                 memory = find_memory(self.of, scope, write=True)
                 target = None if memory is None else select_elements(memory, view._as_view())
             if target is not None:
-                if overlaps_itself(target):  # of several writes to one element, the last one wins
+                if overlaps_itself(target):  # the last of several writes to one element wins
                     target = None
                 elif np.may_share_memory(unique, target):
                     unique = unique.copy()
@@ -162,7 +162,7 @@ class CastDriver(Driver):
 
     @property
     def write_chunk_shape(self) -> Sequence[int]:
-        """The shape of the parts that are best written as a whole."""
+        """The shape of the parts that are best written completely."""
         return self.of.write_chunk_shape
 
     def resolve(self, scope: OperationScope) -> Future[Driver]:
@@ -186,7 +186,7 @@ class CastDriver(Driver):
 
     @property
     def url(self) -> str:
-        """The URL that opens it again."""
+        """The URL that opens the view again."""
         return f"{self.of.url}|cast:{self.dtype.name}"
 
     @property
@@ -212,7 +212,7 @@ class CastDriver(Driver):
 
     @property
     def kvstore(self) -> Any:
-        """Where the base is."""
+        """The key-value store of the base."""
         return self.of.kvstore
 
     def base_of(self, view: IndexTransform) -> TensorStore:

@@ -1,7 +1,7 @@
 """Conversion of elements between data types.
 
-Numbers convert as in C: fractions are truncated, and excess bits are dropped. Numbers as text have
-six digits, as ``%g`` writes them. JSON is converted only without loss.
+Numbers convert as in C, which truncates fractions and drops excess bits. Numbers as text have six
+digits, as ``%g`` writes them. JSON converts only without loss.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _convert_numbers(
 
 @cache
 def _engine_type(kind: np.dtype[Any]) -> str | _engine.ByteFloats:
-    """Return the engine's name, or table, of a type of numbers."""
+    """Return the engine's name, or table, of a numeric type."""
     if kind.isbuiltin == 1:
         return f"{kind.kind}{kind.itemsize}"
     if kind.itemsize > 1 or "int" in kind.name:

@@ -148,7 +148,7 @@ class BlockGrid:
         Raises
         ------
         ArgumentError
-            If an index would be beyond the range of indices.
+            If an index exceeds the range of indices.
         """
         try:
             return self._scale_maps(view)
@@ -181,7 +181,7 @@ class BlockGrid:
         dim, factor = self.base[k], self.factors[k]
         if factor == 1:
             return positions, positions + 1
-        if factor > dim.size:  # products might have more than 64 bits
+        if factor > dim.size:  # products can exceed 64 bits
             least = [max(int(index) * factor, dim.inclusive_min) for index in positions.flat]
             most = [min((int(index) + 1) * factor, dim.exclusive_max) for index in positions.flat]
             shape = positions.shape
@@ -195,7 +195,7 @@ class BlockGrid:
 def _build_base_view(
     view: IndexTransform, dims: list[Dim], offsets: list[npt.NDArray[np.int64] | int | None]
 ) -> IndexTransform:
-    """Return the view of a base: as before, along boxes, or along one dimension more."""
+    """Return the view of the base: each map unchanged, shifted, or along an extra dimension."""
     rank, extra = len(dims), view.input_rank
     maps = []
     for index_map, offset in zip(view.output, offsets, strict=True):

@@ -99,7 +99,7 @@ class DownsampleDriver(Driver):
 
     @property
     def factors(self) -> tuple[int, ...]:
-        """How long blocks are."""
+        """The length of blocks along each dimension."""
         return self._blocks.factors
 
     @property
@@ -114,7 +114,7 @@ class DownsampleDriver(Driver):
 
     @property
     def writable(self) -> bool:
-        """Never."""
+        """False, because a downsampled view cannot write."""
         return False
 
     def storage_ids(self) -> frozenset[Any]:
@@ -124,11 +124,11 @@ class DownsampleDriver(Driver):
     def refresh_bounds(
         self, view: IndexTransform, scope: OperationScope
     ) -> tuple[Driver, IndexTransform]:
-        """Return a view with the bounds that the base has now."""
+        """Return a view with the current bounds of the base."""
         of = self.base._with_current_bounds(
             scope._replace(rechecks_bounds=True)
         )  # also for a layer
-        if of._driver.memory is None:  # else its bounds stay
+        if of._driver.memory is None:  # the bounds of an array in memory do not change
             check_fits(of._view, of._driver.domain)  # also if no missing element is read
         driver = self if of is self.base else DownsampleDriver(of, self.factors, self.method)
         if driver is self and not view._has_implicit_bounds:
@@ -163,7 +163,7 @@ class DownsampleDriver(Driver):
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
-        """The fill value of the base; an array is downsampled, a scalar stays the same."""
+        """The fill value of the base, downsampled unless it is a scalar."""
         fill: npt.NDArray[Any] | None = self.base.fill_value
         if fill is None or fill.ndim == 0:
             return fill
@@ -181,7 +181,7 @@ class DownsampleDriver(Driver):
 
     @property
     def kvstore(self) -> Any:
-        """Where the base is."""
+        """The key-value store of the base."""
         return self.base.kvstore
 
     def base_of(self, view: IndexTransform) -> TensorStore | None:
@@ -258,7 +258,7 @@ class DownsampleDriver(Driver):
         for first in range(0, len(values), most):
             last = min(first + most, len(values))
             reading = self._read_rows(product, first, last, values[first:last], scope)
-            reading.force()  # while the one before is reduced
+            reading.force()  # concurrently with the reduction of the previous slab
             if before is not None:
                 before.result()
             before = reading

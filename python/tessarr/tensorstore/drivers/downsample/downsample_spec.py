@@ -75,7 +75,7 @@ class DownsampleSpec(SingleBaseSpec):
         return Spec._of(spec, None)
 
     def _constrain(self, schema: Schema) -> None:
-        """Pass constraints on to the base, and of the domain only the common parts."""
+        """Pass constraints on to the base; of the domain, pass only the common parts."""
         base, rank = self._nested[0].copy(), len(self._factors)
         schema = Schema(rank=rank)._merge_with(schema)
         constraints: dict[str, Any] = {
@@ -98,7 +98,7 @@ class DownsampleSpec(SingleBaseSpec):
             Schema(rank=rank, dtype=schema.dtype, domain=schema.domain)
         )
         self._known = None
-        self.effective()  # which refuses a domain that is not the one of the base
+        self.effective()  # raises an error for a domain that differs from the base
 
     def _in_common(self, domain: IndexDomain) -> IndexDomain:
         """Return the domain constraints of the base: labels, and bounds with factor 1."""

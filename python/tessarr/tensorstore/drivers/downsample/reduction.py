@@ -1,8 +1,8 @@
 """Reductions of blocks to one element: mean, median, mode, minimum and maximum.
 
 The engine computes them. Sums of integers are exact, and means are rounded to the nearest integer,
-halves to the even one. Floats are added in the order of the elements, with at least 32 bits. The
-median of an even number of elements is the lower one of the two in the middle; the mode is the
+halves to the even one. Sums of floats follow the order of the elements and use at least 32 bits.
+The median of an even number of elements is the lower one of the two in the middle. The mode is the
 least of several most frequent elements.
 """
 
@@ -56,7 +56,7 @@ class AxisBlocks(NamedTuple):
         return bool(self.first) + self.wholes + bool(self.last)
 
     def bounds(self, block: int) -> slice:
-        """Return where a block is."""
+        """Return the bounds of a block."""
         index = block - bool(self.first)
         low = self.first + index * self.whole if index >= 0 else 0
         length = self.first if index < 0 else self.whole if index < self.wholes else self.last
@@ -85,7 +85,7 @@ def reduce(
     values
         The elements.
     blocks
-        How each axis is cut.
+        The blocks along each axis.
     method
         One of `METHODS` other than "stride".
     out
@@ -109,14 +109,14 @@ def reduce(
         _engine.reduce(values, out, blocks, method, "bool" if kind == "b1" else kind)
     elif data_type.name == "bfloat16":
         _engine.reduce(values, out, blocks, method, "bfloat16")
-    else:  # of another package: as elements that have all of its values
+    else:  # a type of another package: convert to a type with all of its values
         wide = values.astype("i1" if "int" in data_type.name else "f4")
         out[...] = reduce(wide, blocks, method).astype(data_type)
     return out
 
 
 _KINDS: Final = {"S": "u", "V": "u", "M": "i", "m": "i"}
-"""The integers that some kinds of elements are ordered as."""
+"""The integer kinds that represent other kinds in comparisons."""
 
 
 def _mode_of_objects(values: Array, blocks: Sequence[AxisBlocks], out: Array) -> None:

@@ -76,12 +76,12 @@ _NO_KEYWORDS: Final[_Keywords] = ("", None, None, None, None, None, None)
 
 @with_signature(LayersKeywords)
 def overlay(layers: Iterable[Layer], **keywords: Unpack[LayersKeywords]) -> TensorStore:
-    """Return the union of several handles; where they overlap the later one counts.
+    """Return the union of several handles; a later one hides earlier ones.
 
     Parameters
     ----------
     layers
-        Handles, or specs with known domains, which are opened on first use.
+        Handles, or specs with known domains, which the first use opens.
     **keywords
         ``read`` and ``write``: the mode of the result, by default both; ``context``: opens specs;
         ``transaction``: the transaction of reads and writes. As for `open`: ``rank``, ``dtype``,
@@ -250,7 +250,7 @@ def overlay_domain(layers: Iterable[Layer], within: IndexDomain | None) -> Index
 
 
 def with_data_type(layer: Spec, data_type: DataType) -> Spec:
-    """Return a layer with its data type, where that is open."""
+    """Return a layer with `data_type`, if the layer has none."""
     if layer.dtype is not None:
         return layer
     spec = layer.copy()

@@ -52,20 +52,20 @@ Layer: TypeAlias = Any
 
 
 class StackDriver(Driver):
-    """Layers.
+    """Combines layers of one domain.
 
     Parameters
     ----------
     layers
         The layers, from the lowest to the topmost.
     placed
-        Their positions in the domain.
+        The positions of the layers in the domain.
     dtype
         The data type of all layers.
     units
         The unit of each dimension, or None.
     references
-        Its resources.
+        The resources of the spec.
     """
 
     __slots__ = ("_arrays", "_engine_layers", "_layers", "_units", "references")
@@ -90,7 +90,7 @@ class StackDriver(Driver):
 
     @property
     def layers(self) -> list[Layer]:
-        """The layers, each where it belongs."""
+        """The layers, each at its position."""
         views = self._engine_layers.views()
         return [layer._with_view(view) for layer, view in zip(self._layers, views, strict=True)]
 

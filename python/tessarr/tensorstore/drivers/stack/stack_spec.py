@@ -143,7 +143,7 @@ class StackSpec(ViewSpec):
 
     @property
     def open_mode(self) -> OpenMode:
-        """The open mode, if all layers have the same."""
+        """The open mode, if all layers have the same one."""
         modes = [layer.open_mode for layer in self._nested]
         return modes[0] if modes and modes.count(modes[0]) == len(modes) else OpenMode()
 

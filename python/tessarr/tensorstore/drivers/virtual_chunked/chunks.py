@@ -168,7 +168,7 @@ class Chunks:
                 change(chunk)
                 if self._write(cache, box, chunk, generation).end():
                     return
-                # A chunk of the same generation need not be returned again, once.
+                # A function may omit a chunk of the same generation once.
                 cached, last_generation = (
                     (before, generation, -inf) if generation != last_generation else None,
                     generation,

@@ -1,4 +1,4 @@
-"""`virtual_chunked`: handles whose chunks are read and written by user functions."""
+"""`virtual_chunked`: create handles whose chunks user functions read and write."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def virtual_chunked(
     context: Context | None = None,
     transaction: Transaction | None = None,
 ) -> TensorStore:
-    """Return a handle whose chunks are read and written by functions.
+    """Return a handle whose chunks user functions read and write.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ def virtual_chunked(
 
     Notes
     -----
-    Threads of Tessarr call the functions: for the chunks of one read or write one after another,
-    coroutines concurrently.
+    Threads of Tessarr call the functions. Within one read or write, they call plain functions one
+    after another and coroutines concurrently.
 
     Examples
     --------

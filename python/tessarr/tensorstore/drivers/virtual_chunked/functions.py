@@ -46,9 +46,9 @@ class VirtualChunkedReadParameters:
     batch: Batch | None = None
     """The batch of the read."""
     if_not_equal: bytes = b""
-    """The generation of the cached chunk; a function need not fill a chunk that is current."""
+    """The generation of the cached chunk; a function need not fill a current chunk."""
     staleness_bound: float = -inf
-    """The maximal age of the chunk, as seconds since 1970."""
+    """The maximum age of the chunk, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`ChunkReader`: one read of several chunks by a function."""
+"""`ChunkReader`: one read of several chunks through a user function."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["ChunkReader"]
 
 _Cell: TypeAlias = "tuple[View, View, View]"
-"""The domain of a chunk, the part of a view in it, and where that is in the view."""
+"""The domain of a chunk, the part of a view in it, and the position of this part in the view."""
 
 
 class ChunkReader:
@@ -42,7 +42,7 @@ class ChunkReader:
         The output array.
     cache
         Caches chunks.
-    aside
+    staged
         The chunks that the transaction has written.
     batched
         Whether the read is part of a batch.

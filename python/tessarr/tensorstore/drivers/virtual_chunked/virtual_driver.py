@@ -1,4 +1,4 @@
-"""The driver ``virtual_chunked``: chunks that functions of the user read and write."""
+"""The driver ``virtual_chunked``: user functions read and write the chunks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _STAGED_READ_BYTES: Final = 1 << 28
 
 
 class VirtualDriver(Driver):
-    """Chunks by functions.
+    """Reads and writes chunks through user functions.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ class VirtualSpec(ResourceSpec):
         return spec, view
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
-        """Return the members to be pickled, and refuse to be other JSON."""
+        """Return the members of a pickle; raise an error for other JSON."""
         if not naming.brief:
             raise UnsupportedError("functions have no JSON")
         json = dict(zip(_FUNCTIONS, (self._functions.read, self._functions.write), strict=True))

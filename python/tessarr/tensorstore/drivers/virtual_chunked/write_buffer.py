@@ -91,7 +91,7 @@ class StagedChunks:
             entry.copy_onto(merged)
             return merged
 
-    # In the end
+    # Commit
 
     def count_targets(self) -> int:
         """Return the number of chunks."""

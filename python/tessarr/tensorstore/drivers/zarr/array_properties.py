@@ -80,7 +80,7 @@ class ArrayProperties:
 
     @property
     def inner_shape(self) -> Shape:
-        """The lengths of the dimensions inside of an element."""
+        """The lengths of the dimensions inside an element."""
         return () if self.inner is None else self.inner.shape
 
     @property
@@ -123,7 +123,7 @@ class ArrayProperties:
 
     @cached_property
     def fill_value(self) -> npt.NDArray[Any] | None:
-        """The fill value, with the dimensions inside of an element."""
+        """The fill value, with the dimensions inside an element."""
         meta = self.meta
         if meta.fill_value is None:
             return None
@@ -175,7 +175,7 @@ class ArrayProperties:
 
     @cached_property
     def constraints(self) -> Constraints:
-        """The constraints that only these metadata meet."""
+        """The constraints that only this metadata meets."""
         form = zarr3_constraints.Zarr3 if self.meta.zarr_format == 3 else zarr2_constraints.Zarr2
         return form.read(self.metadata_json)
 
@@ -186,7 +186,7 @@ class ArrayProperties:
 
 
 def properties_of(meta: ArrayMeta, field: Field) -> ArrayProperties:
-    """Return the properties of an array; the metadata hold the memo."""
+    """Return the properties of an array; the metadata holds the memo."""
     key = ArrayProperties, field
     properties: ArrayProperties | None = meta.derived.get(key)
     if properties is None:

@@ -1,4 +1,4 @@
-"""Completion of a codec chain: the codecs of a new array, as its document states them."""
+"""Completion of a codec chain: the codecs in the metadata document of a new array."""
 
 from __future__ import annotations
 

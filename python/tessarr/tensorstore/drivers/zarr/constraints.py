@@ -48,14 +48,14 @@ class ResolvedConstraints(NamedTuple):
     Parameters
     ----------
     data_type
-        Its elements.
+        The data type of the elements.
     labels
         The labels of all dimensions; "" for none.
     layout
-        The constraints on its chunks.
+        The constraints on the chunk layout.
     chunked
-        The number of dimensions of chunks, which are the first.
-    asked
+        The number of chunked dimensions, which are the first.
+    chunk_constraints
         The constraints on the lengths of chunks.
     """
 
@@ -71,14 +71,14 @@ class NewArray(NamedTuple):
 
     Parameters
     ----------
-    settled
-        The properties that do not depend on its lengths.
+    resolved
+        The properties that do not depend on the lengths.
     read
         The shape of the smallest chunks.
     shape, grid
-        Its lengths and its chunk grid.
+        The shape and the chunk grid.
     spec
-        One of these.
+        The chunk that the codecs encode.
     """
 
     resolved: ResolvedConstraints
@@ -90,22 +90,22 @@ class NewArray(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Constraints(ABC):
-    """Members of an array's document, all optional: a value.
+    """Constraints on the members of a metadata document, all optional.
 
     Parameters
     ----------
     shape
-        The lengths of the array.
+        The shape of the array.
     data_type
-        Its elements.
+        The data type of the elements.
     chunk_shape
-        The shape of its chunks.
+        The shape of the chunks.
     fill
         The fill value as JSON; `OPEN` if the member is missing.
     attributes
         Attributes that must be present.
-    stated
-        Members with a default, which JSON repeats.
+    explicit_defaults
+        Members with default values that the JSON contains.
     """
 
     shape: Shape | None = None
@@ -171,7 +171,7 @@ class Constraints(ABC):
         rank
             The number of all dimensions.
         inner
-            The dimensions inside of an element.
+            The dimensions inside an element.
         """
 
     @abstractmethod
@@ -200,7 +200,7 @@ class Constraints(ABC):
 
     @abstractmethod
     def check_members(self, meta: ArrayMeta) -> None:
-        """Raise an error if metadata do not have the members of the constraints.
+        """Raise an error if the metadata does not have the members of the constraints.
 
         Raises
         ------
@@ -411,9 +411,9 @@ class Constraints(ABC):
 
         Parameters
         ----------
-        schema, settled
+        schema, resolved
             The constraints, and their resolved properties.
-        shape, cut
+        shape, chunk_shapes
             The shape of the array, and of its read and write chunks.
 
         Raises

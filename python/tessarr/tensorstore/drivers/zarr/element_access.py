@@ -1,4 +1,4 @@
-"""Reading and writing the elements of an array of Zarr: `ElementAccess`."""
+"""`ElementAccess`: read and write the elements of a Zarr array."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ElementAccess:
     ----------
     properties
         The properties of the elements; the array itself has the current bounds.
-    place
+    store
         The store of the array, below caches.
     """
 
@@ -89,7 +89,7 @@ class ElementAccess:
         return is_fast_to_write(self._base_store)
 
     def outer(self, view: IndexTransform) -> IndexTransform:
-        """Return the view of the array, without the dimensions inside of its elements."""
+        """Return the view of the array, without the dimensions inside its elements."""
         return view if self._inner is None else self._inner.split(view).outer
 
     def storage_statistics(
@@ -138,7 +138,7 @@ class ElementAccess:
         out: npt.NDArray[Any] | None,
         read_group: ReadGroup | None,
     ) -> Future[Any]:
-        """Start to read elements as they are stored."""
+        """Start to read elements in their stored form."""
         read = array._prepare_view_read(view._view, self._stored, out, self._parts)
         if read.is_empty:
             return finished(read.run())
@@ -173,7 +173,7 @@ class ElementAccess:
         return future if out is None else _fill_out(future, out)
 
     def _split_elements(self, values: Any, inner: InnerDimensions) -> npt.NDArray[Any]:
-        """Return whole elements with the dimensions inside of them."""
+        """Return whole elements with their inner dimensions."""
         elements = np.asarray(values)
         shape = elements.shape
         if self._fields is not None and self._fields.inner is not None:

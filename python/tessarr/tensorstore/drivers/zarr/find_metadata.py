@@ -1,4 +1,4 @@
-"""Reading the metadata of an array, or creating them."""
+"""Read the metadata of an array, or create the array."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _read_existing(
 
 
 def is_reusable(spec: ZarrSpec, store: Store, path: str, known: CachedMetadata) -> bool:
-    """Return whether cached metadata are usable; a transaction compares them at commit."""
+    """Return whether cached metadata is usable; a transaction compares it at commit."""
     return type(store) is not StagedStore or _UnchangedCheck(spec, path, known.meta).register(
         store, known.seen
     )
@@ -79,7 +79,8 @@ class _UnchangedCheck:
     def register(self, store: StagedStore, seen: KnownDocument, *, now: bool = False) -> bool:
         """Compare the document at commit with the current or an earlier read.
 
-        False if the read is unknown, or the transaction compares or changed it otherwise.
+        Return False if the read is unknown, or if the transaction has another comparison or a
+        change of the document.
         """
         key = prefix_of(self.at) + self.spec._marker
         last, staging = seen.last, store.owner._staging

@@ -36,7 +36,7 @@ class SplitView(NamedTuple):
         Indices from the read values, with inner dimensions last, to those of the view.
     shape
         The shape of the view.
-    kept
+    outer_dims
         The dimensions of the view that select whole elements.
     """
 
@@ -66,7 +66,7 @@ class InnerWrite(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InnerDimensions:
-    """The dimensions inside of an element.
+    """The dimensions inside an element.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class InnerDimensions:
             last = {location: number for number, location in enumerate(along.ravel().tolist())}
             outer = [split.shape[k] for k in outer_dims]
             block = values.transpose(*outer_dims, *others).reshape(*outer, along.size)
-            if len(last) < along.size:  # of repeated positions the last one wins
+            if len(last) < along.size:  # the last of repeated positions wins
                 block = block[..., list(last.values())]
             yield InnerWrite(split.outer, list(last), block)
             return

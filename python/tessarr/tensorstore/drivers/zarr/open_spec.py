@@ -1,4 +1,4 @@
-"""`OpenableZarrSpec`: opening and creating Zarr arrays by specs."""
+"""`OpenableZarrSpec`: open and create Zarr arrays from specs."""
 
 from __future__ import annotations
 
@@ -149,9 +149,7 @@ class OpenableZarrSpec(ZarrSpec):
     ) -> tuple[Store, Store, SharedCaches | None]:
         """Return the store for opening, the store for later reads, and the cache of open arrays."""
         references, recheck = self._references, self._recheck_metadata
-        is_checked_once = (
-            recheck == "open" or recheck is False
-        )  # after it was opened, any time will do
+        is_checked_once = recheck == "open" or recheck is False  # after the open, any time is valid
         is_memory = isinstance(store, MemoryStore)
         if references.alone and (is_checked_once or is_memory):
             return store, store, None  # no I/O and nothing shared
@@ -172,11 +170,11 @@ class OpenableZarrSpec(ZarrSpec):
         lasting = with_cache(store, remembered, data, (later, since), now)
         if later == inf or ((new or recheck != "open") and not staged):
             return lasting, lasting, memory
-        # Documents are revalidated, in transactions in any case.
+        # The cache revalidates documents; in transactions, it always does.
         return with_cache(store, remembered, data, (inf, since), now), lasting, memory
 
     def _add_labels(self, view: IndexTransform | None, array: Array) -> IndexTransform | None:
-        """Return the view, with labels from the schema where the array has none."""
+        """Return the view, with labels from the schema for dimensions without one."""
         schema_domain = self.schema.domain
         if view is not None or schema_domain is None or not any(schema_domain.labels):
             return view

@@ -81,7 +81,7 @@ def effective(driver: str, metadata: Any, schema: Schema, field: Field = WHOLE) 
 
 
 def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOLE) -> ArrayMeta:
-    """Return the metadata of a new array, with everything chosen that was left open.
+    """Return the metadata of a new array, with choices for all open properties.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ def find_statistics(
     array
         The array.
     view
-        A view of it. Positions outside the array are not stored.
+        A view of the array. Positions outside the array are not stored.
     not_stored, fully_stored
         The values to determine; the others are None.
     """

@@ -149,7 +149,7 @@ class Zarr2(Constraints):
         return unified_chunks(layout)
 
     def choose_chunks(self, resolved: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
-        """Return the shape of chunks, twice."""
+        """Return the chunk shape as the shape of read and write chunks."""
         read, write = choose_chunk_shapes(resolved.chunk_constraints, extent, extent.rank)
         return read[: resolved.chunked], write[: resolved.chunked]
 
@@ -174,7 +174,7 @@ class Zarr2(Constraints):
         )
 
     def check_members(self, meta: ArrayMeta) -> None:
-        """Raise an error if metadata do not have the members of the constraints."""
+        """Raise an error if the metadata does not have the members of the constraints."""
         self.check_common_members(meta, meta.chunk_spec.shape, meta.fill_value)
         check_equal("order", self.order, meta.order)
         # A document without the member means "."; other keys would count as missing chunks.
@@ -184,7 +184,7 @@ class Zarr2(Constraints):
 
 
 def _read_codecs(compressor: Any, filters: list[Any]) -> FiltersAndCompressor:
-    """Return filters and compressor of their JSON."""
+    """Return the filters and the compressor that JSON describes."""
     problems = Problems(strict=True)
     codecs = [
         read_v2(one, f"/filters/{k}", problems, first=k == 0) for k, one in enumerate(filters)
@@ -195,7 +195,7 @@ def _read_codecs(compressor: Any, filters: list[Any]) -> FiltersAndCompressor:
 
 
 def _settle(parts: FiltersAndCompressor, spec: ArraySpec, order: Order) -> Chain:
-    """Return the codecs for chunks, with everything chosen that was left open."""
+    """Return the codecs for chunks, with choices for all open options."""
     problems = Problems()
     v2.check_codecs(spec, *parts, problems)
     problems.check("metadata")
@@ -207,7 +207,7 @@ _KEYS: Final = {None: V2Keys("."), ".": V2Keys("."), "/": V2Keys("/")}
 
 
 def codec_of(meta: ArrayMeta) -> CodecSpec:
-    """Return how the chunks of an array are encoded."""
+    """Return the encoding of the chunks of an array."""
     _, filters, compressor = v2.split_chain(meta.codecs, meta.rank, meta.last_is_filter)
     stated = None if compressor is None else compressor_from_json(compressor.to_json(2))
     return CodecSpec._of_compression(
@@ -216,7 +216,7 @@ def codec_of(meta: ArrayMeta) -> CodecSpec:
 
 
 def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> LayoutConstraints:
-    """Return the layout of the chunks of an array."""
+    """Return the chunk layout of an array."""
     rank = meta.rank + len(inner)
     return _known_layout(meta.rank, rank, meta.chunk_spec.shape, meta.order, inner)
 

@@ -41,7 +41,7 @@ class Zarr2Spec(OpenableZarrSpec):
 
     @property
     def reads_attributes(self) -> bool:
-        """Whether attributes have a document of their own that must be read."""
+        """Whether opening must read a separate attributes document."""
         return bool(self._constraints.attributes)
 
     def _parse_format_members(self, members: dict[str, Any]) -> None:

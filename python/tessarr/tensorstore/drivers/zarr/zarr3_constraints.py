@@ -244,7 +244,7 @@ class Zarr3(Constraints):
         return tuple(names) if any(name is not None for name in names) else None
 
     def check_members(self, meta: ArrayMeta) -> None:
-        """Raise an error if metadata do not have the members of the constraints."""
+        """Raise an error if the metadata does not have the members of the constraints."""
         self.check_common_members(meta, _chunk_shape(meta), meta.fill_or_default)
         if self.key_encoding is not None:
             expected, actual = self.key_encoding.to_json(), meta.chunk_key_encoding.to_json()
@@ -273,7 +273,7 @@ def units_of(meta: ArrayMeta) -> Units:
 
 
 def chain_of(meta: ArrayMeta) -> ChainSpec:
-    """Return the codecs of an array, with the options that documents may leave out."""
+    """Return the codecs of an array, with the options that documents may omit."""
     return ChainSpec.read(meta.codecs.to_json()).with_defaults()
 
 
@@ -296,7 +296,7 @@ def _complete(
 
 
 def _settle(codecs: codec.Chain, spec: ArraySpec) -> codec.Chain:
-    """Return the codecs for chunks, with everything chosen that was left open."""
+    """Return the codecs for chunks, with choices for all open options."""
     problems = Problems()
     codecs.check(spec, "/codecs", problems)
     problems.check("metadata")
@@ -308,19 +308,19 @@ _KEYS: Final = chunk_key_encoding.DefaultKeys()
 
 
 def key_encoding_json(encoding: chunk_key_encoding.ChunkKeyEncoding) -> Any:
-    """Return a chunk key encoding as JSON, without a separator that is the usual one."""
+    """Return a chunk key encoding as JSON, without a default separator."""
     if encoding in (chunk_key_encoding.DefaultKeys(), chunk_key_encoding.V2Keys()):
         return {"name": encoding.name}
     return encoding.to_json()
 
 
 def codec_of(meta: ArrayMeta) -> CodecSpec:
-    """Return how the chunks of an array are encoded."""
+    """Return the encoding of the chunks of an array."""
     return CodecSpec._of_chain(chain_of(meta))
 
 
 def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> LayoutConstraints:
-    """Return the layout of the chunks of an array."""
+    """Return the chunk layout of an array."""
     rank = meta.rank + len(inner)
     return _known_layout(meta.rank, rank, _chunk_shape(meta), chain_of(meta), inner)
 

@@ -1,4 +1,4 @@
-"""The drivers ``zarr3`` and ``zarr``: arrays of Tessarr."""
+"""The drivers ``zarr3`` and ``zarr``: Tessarr arrays."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class ZarrDriver(Driver):
     ) -> None:
         self.array = array
         self._data_since = data_since
-        self._outer: ZarrDriver | None = None  # that without the bounds of a transaction
+        self._outer: ZarrDriver | None = None  # the driver without the bounds of a transaction
         self._base_store = array._store if store is None else store
         self._field = field
         self.opened_by = opened_by
@@ -156,7 +156,7 @@ class ZarrDriver(Driver):
 
     @property
     def codec(self) -> CodecSpec:
-        """How chunks are encoded."""
+        """The encoding of chunks."""
         return self.properties.codec
 
     @property
@@ -183,7 +183,7 @@ class ZarrDriver(Driver):
 
     @property
     def url(self) -> str:
-        """The URL that opens it again."""
+        """The URL that opens the array again."""
         if self.opened_by is None:
             self._raise_unsupported("be told as a URL")
         self.update_bounds()
@@ -243,7 +243,7 @@ class ZarrDriver(Driver):
                 return
             if self._known is None:
                 self._known = CachedMetadata(meta, now, KnownDocument())
-            self._known.update_metadata(meta, now)  # handles have to reopen the array
+            self._known.update_metadata(meta, now)  # handles must reopen the array
 
         staging.after(after)
 
@@ -349,7 +349,7 @@ class ZarrDriver(Driver):
     def refresh_bounds(
         self, view: IndexTransform, scope: OperationScope
     ) -> tuple[Driver, IndexTransform]:
-        """Return the driver, and a view with the bounds of now."""
+        """Return the driver, and a view with the current bounds."""
         array, known = self.array, self._known
         has_newer = known is not None and known.meta is not array._meta
         if has_newer or self._rechecks or scope.transaction is not None:
@@ -451,7 +451,7 @@ class ZarrDriver(Driver):
 
     @property
     def resizable(self) -> bool:
-        """Always: the bounds of arrays can be changed."""
+        """True, because arrays can be resized."""
         return True
 
     def resize(self, request: ResizeRequest, scope: OperationScope) -> Future[Driver]:
@@ -461,9 +461,9 @@ class ZarrDriver(Driver):
         self._check_tied(request)
         if scope.transaction is not None:
             return spawn(self._stage_resize, request, scope, whole=True)
-        array = self._apply_known(self.array)  # the document is compared when it is changed
+        array = self._apply_known(self.array)  # the write compares the document
         ends = zip(array._meta.shape, request.upper, strict=False)
-        # Deleting many chunks takes long.
+        # The deletion of many chunks takes long.
         is_small = request.metadata_only or all(new is None or new >= end for end, new in ends)
         inline = self._access.prefers_inline and is_small
         return spawn(self._resize, array, request, here=inline, whole=True)
@@ -479,7 +479,7 @@ class ZarrDriver(Driver):
             )
 
     def _find_consolidated_groups(self) -> list[ConsolidatedGroup]:
-        """Return the parent groups that keep copies of the metadata."""
+        """Return the parent groups that contain copies of the metadata."""
         if self._consolidated_groups is None:
             look = copies.find_consolidated_groups_of_array(
                 self.array._path, self.array._meta.zarr_format
@@ -523,7 +523,7 @@ class ZarrDriver(Driver):
             self._resize(array, request)
             if before is not None:  # the staged document lacks other writers' changes
                 array._set_meta(reshape_meta(array._meta, request.resize_shape(before.shape)))
-        if not staging.arrays.is_new(array._store, document):  # else nothing of others will do
+        if not staging.arrays.is_new(array._store, document):  # other writers matter
             staging.redo_on_conflict(array._store, document, change)
         content = array._store.get(document)
         ends = request.upper[: array._meta.rank]
@@ -531,7 +531,7 @@ class ZarrDriver(Driver):
 
         def after() -> None:
             if not staging.arrays.has_staged_metadata(array._store, document):
-                return  # the document was replaced since
+                return  # another operation replaced the document
             self._accept(self.array, entry.array._meta)
             if content is not None:
                 self._seen.became(content)
@@ -549,7 +549,7 @@ class ZarrDriver(Driver):
     ) -> bool:
         """Change the document as last read; return False if it must be read again.
 
-        If nothing is deleted, comparing it at commit is enough.
+        If the resize deletes nothing, a comparison at commit is sufficient.
         """
         last = self._seen.take()
         grown = reshape_meta(array._meta, request.resize_shape(array._meta.shape))
@@ -583,7 +583,7 @@ class ZarrDriver(Driver):
 def is_compatible(known: ArrayMeta, new: ArrayMeta) -> bool:
     """Return whether new metadata have the same chunks and elements as known ones.
 
-    More than the shape, the attributes and the names of dimensions has not changed.
+    Only the shape, the attributes and the dimension names may differ.
     """
     if new is known:
         return True
@@ -592,7 +592,7 @@ def is_compatible(known: ArrayMeta, new: ArrayMeta) -> bool:
 
 
 def _check_compatible(known: ArrayMeta, new: ArrayMeta) -> None:
-    """Raise an error if metadata belong to another array."""
+    """Raise an error if the metadata belongs to another array."""
     if not is_compatible(known, new):
         raise ArgumentError(
             "the metadata changed since the array was opened: another writer replaced the "

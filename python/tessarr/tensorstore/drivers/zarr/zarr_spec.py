@@ -48,7 +48,7 @@ class ZarrSpec(KvStoreDriverSpec):
     zarr_format: ClassVar[ZarrFormat]
     _nothing: ClassVar[Any]
     _marker: ClassVar[str]
-    """The key of the document in stores of Tessarr."""
+    """The key of the document in Tessarr stores."""
 
     _constraints: Any
     _memo: dict[str, Any]
@@ -100,7 +100,7 @@ class ZarrSpec(KvStoreDriverSpec):
         super()._constrain(options)
 
     def _check_parts(self) -> None:
-        """Raise an error if schema, metadata, field or the origin that arrays have do not agree."""
+        """Raise an error if schema, metadata, field and the origin of arrays do not agree."""
         domain = self.schema.domain
         origin = domain is not None and any(domain.origin)
         if origin or self._field != WHOLE or self._constraints is not self._nothing:
@@ -128,7 +128,7 @@ class ZarrSpec(KvStoreDriverSpec):
         spec.schema = properties.element
         names = driver.array._meta.data_type.numpy.names
         if names and spec._field == WHOLE:
-            spec._field = Field(names[0])  # the only one: else one was chosen
+            spec._field = Field(names[0])  # the only field; otherwise the handle has a field
         spec._constraints, spec._memo = cls._nothing, {}
         if not minimal:
             spec._constraints, spec._memo = properties.constraints, properties.derived
@@ -167,7 +167,7 @@ class ZarrSpec(KvStoreDriverSpec):
         return self._marker
 
     def _metadata_store(self, store: Store, path: str) -> Store:
-        """Return a store that has the document where Zarr has it."""
+        """Return a store that has the document at the key of Zarr."""
         return store
 
     def effective(self) -> Schema:
@@ -240,7 +240,7 @@ class ZarrSpec(KvStoreDriverSpec):
 
     @property
     def recheck_metadata(self) -> Recheck:
-        """Since when metadata are fresh."""
+        """The time from which metadata counts as fresh."""
         return self._recheck_metadata
 
     @property
@@ -251,11 +251,11 @@ class ZarrSpec(KvStoreDriverSpec):
 
     @property
     def reads_attributes(self) -> bool:
-        """Whether attributes have a document of their own that must be read."""
+        """Whether opening must read a separate attributes document."""
         return False
 
     def _check(self, meta: ArrayMeta) -> None:
-        """Raise an error if metadata do not meet the constraints; remember the result."""
+        """Raise an error if the metadata does not meet the constraints; memoize the result."""
         if self._memo.get("checked") is not meta:
             try:
                 resolve_metadata.check(meta, self._constraints, self.schema, self._field)
