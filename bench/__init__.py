@@ -1,1 +1,1 @@
-"""Tessarr beside its peers: the same stores, the same operations, one run."""
+"""Benchmarks of Tessarr and other libraries: the same stores and operations in one run."""

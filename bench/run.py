@@ -75,8 +75,8 @@ def run_worker(
 def delete_outputs(written: Path) -> None:
     """Delete the outputs of the engines, and wait until the file system reuses its inodes.
 
-    When ext4 creates a file, it skips each inode of the last seconds' deletions one by one (of the
-    last minutes, while the deletion is not on the disk). That would slow down the next writer.
+    When ext4 creates a file, it skips recently deleted inodes one by one. Recent means seconds, or
+    minutes while the deletion is not on the disk. That would slow down the next writer.
     """
     if written.exists():
         shutil.rmtree(written)

@@ -1,7 +1,7 @@
 """Times of opening, creating and describing arrays: ``python -m bench.specs --help``.
 
-The script runs the same calls with Tessarr and TensorStore, for both formats, on an array in a
-folder (pass one in memory) and on one in memory. Their rounds alternate in one process, and the
+The script runs the same calls with Tessarr and TensorStore, for both formats. One array is in a
+folder (pass one in memory), the other in memory. Their rounds alternate in one process, and the
 least time of a round counts, because other work on the machine only adds to it.
 """
 

@@ -44,7 +44,7 @@ def rows() -> Iterator[Any]:
 
 
 def odd() -> Iterator[Any]:
-    """Yield boxes that begin and end within chunks."""
+    """Yield boxes that start and end within chunks."""
     for row in range(0, SIDE - 96, 1000):
         yield slice(row + 7, row + 990), slice(5, 4000)
 

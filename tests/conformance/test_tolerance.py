@@ -58,7 +58,7 @@ def shuffled(data: bytes, size: int) -> bytes:
 @pytest.mark.covers("V2-FILT-06")
 @pytest.mark.parametrize("size", [0, None, 4])
 def test_shuffle_elementsize_0_is_the_size_of_the_data_type(size: Any) -> None:
-    """NCZarr writes 0, without a warning on reading; new documents state the size."""
+    """NCZarr writes 0, and reading causes no warning; new documents contain the size."""
     array = open_one_chunk(shuffled(RAW, 4), filters=[{"id": "shuffle", "elementsize": size}])
     has_same_bits(array[...], VALUES)
     array[0] = 7

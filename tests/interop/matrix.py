@@ -55,7 +55,7 @@ _SMALL_INTEGERS = {"int2", "uint2", "int4", "uint4"}
 
 @dataclass(frozen=True)
 class Type:
-    """A data type as a document states it, and elements to store."""
+    """A data type in the form of a document, and elements to store."""
 
     name: str
     stated: Any

@@ -89,7 +89,7 @@ def values_of(kind: str) -> np.ndarray[Any, Any]:
 def test_zarr_python_reads_our_variable_length_arrays(
     tmp_path: Path, zarr_format: Any, kind: str, compressor: str | None
 ) -> None:
-    """It reads all elements, including absent chunks, in both formats."""
+    """The peer reads all elements, including absent chunks, in both formats."""
     settings: dict[str, Any] = {"compressors": compressor}
     if compressor == "shards":
         settings = {"shards": (6, 4)}

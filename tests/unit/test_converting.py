@@ -332,7 +332,7 @@ def test_convert_notes_do_not_prevent_conversion() -> None:
 
 
 def test_names_of_axes() -> None:
-    """They are an attribute in format 2, as in xarray."""
+    """The names are an attribute in format 2, as in xarray."""
     store = MemoryStore()
     a = tessarr.create_array(store, shape=(2, 3), zarr_format=2, attributes={"u": "m"})
     a.attrs["_ARRAY_DIMENSIONS"] = ["y", "x"]

@@ -308,7 +308,7 @@ def test_copies_of_metadata_are_looked_for_where_a_group_is(driver: str, tmp_pat
 @pytest.mark.parametrize("limit", [10**4, 10**6, 2**20])
 @pytest.mark.parametrize("own", [False, True])
 def test_open_sees_metadata_changed_by_others(own: bool, limit: int, tmp_path: Path) -> None:
-    """It sees them with any cache size, and with a separate pool."""
+    """The open sees them with any cache size, and with a separate pool."""
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
     others = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
     others.write(1).result()

@@ -176,7 +176,7 @@ OUTSIDE: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_outside_position_error_names_dimension(name: str) -> None:
-    """A negative index error states that positions do not count from the end."""
+    """The error explains that negative positions do not count from the end."""
     act, expected = OUTSIDE[name]
     with pytest.raises((ArgumentError, SelectionError)) as raised:
         act()

@@ -333,7 +333,7 @@ def test_relative_paths_are_those_of_the_process(
 
 
 def test_stores_in_json_are_meant_themselves() -> None:
-    """Equal stores, such as all empty stores, stay different stores."""
+    """Equal stores in JSON, such as empty ones, are different stores."""
     first = ts.KvStore.open({"driver": "tessarr", "store": {}}).result()
     first["a"] = b"1"
     assert ts.KvStore.open({"driver": "tessarr", "store": {}}).result().list().result() == []

@@ -273,7 +273,7 @@ def test_write_outside_shrinking_array_is_dropped() -> None:
 
 
 def test_regrown_array_accepts_writes() -> None:
-    """The writes come from the transaction, from others, or after a change of the document."""
+    """The transaction or another writer writes, or the document has changed."""
     built, transaction, _ = begin_transaction()
     inside = built.with_transaction(transaction)
     document = inside.kvstore["zarr.json"]

@@ -3,8 +3,8 @@
 Brackets with indices raise an IndexError, all other operations a ValueError.
 
 Intended differences: dimension numbers beyond 64 bits are a TypeError, instead of a RuntimeError of
-TensorStore's bindings, and indices from 2**63 to 2**64 are an IndexError like greater ones. Every
-dimension needs a stride: TensorStore takes None for -2**63.
+TensorStore's bindings. Indices from 2**63 to 2**64 are an IndexError like greater indices. Every
+dimension needs a stride: TensorStore treats None as -2**63.
 """
 
 from __future__ import annotations

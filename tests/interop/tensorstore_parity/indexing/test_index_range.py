@@ -1,4 +1,4 @@
-"""At the ends of the index range, results or classes of errors match TensorStore's.
+"""The ends of the index range: results or classes of errors match TensorStore's.
 
 Omitted: -2**63, which TensorStore ignores in some arguments.
 """

@@ -188,7 +188,7 @@ ACTS = [
 @pytest.mark.parametrize("item", ONE_ITEM)
 @pytest.mark.parametrize("shape", [(1,), (2,), (0,), (1, 1), (2, 1), (1, 3), (2, 0)], ids=str)
 def test_single_item_index_arrays(shape: tuple[int, ...], item: str, act: str) -> None:
-    """They stay arrays until brackets read the item."""
+    """The arrays stay arrays until brackets read the item."""
     if act in ("[[0]]", ".oindex[[0, 0]]") and 0 in shape:
         pytest.skip("TensorStore takes from dimensions without elements")
 
@@ -283,7 +283,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_refusals_share_a_class(text: str) -> None:
-    """For TensorStore's ValueError, IndexError or TypeError, ours derives from the same class."""
+    """Tessarr's error derives from the builtin class of TensorStore's error."""
     with pytest.raises(Exception) as expected:
         eval(text, {"ts": theirs})
     with pytest.raises(expected.type):

@@ -122,7 +122,7 @@ def test_soft_constraints_on_read_and_write_chunks(driver: str, write: JSON) -> 
 @pytest.mark.parametrize("metadata", [{}, {"codecs": []}], ids=repr)
 @pytest.mark.parametrize("usage", ["write_chunk", "read_chunk"])
 def test_constraints_on_what_codecs_encode_together(metadata: JSON, usage: str) -> None:
-    """They choose no shape; without shards, a hard aspect ratio must fit the others."""
+    """The constraints choose no shape; without shards, a hard aspect ratio must fit the others."""
     some: list[JSON] = [
         *({"aspect_ratio": [1, 2]}, {"aspect_ratio": [2, 1]}, {"aspect_ratio": [0, 2]}),
         *({"aspect_ratio_soft_constraint": [2, 1]}, {"aspect_ratio": [3, 0], "elements": 64}),

@@ -1,7 +1,7 @@
 """The examples on the pages of the drivers ``zarr3`` and ``zarr`` match in both packages.
 
-The tests use each fragment of JSON as a spec, as JSON again, as the spec of a new array, and as a
-constraint on an existing array.
+The tests use each fragment of JSON as a spec, as JSON again, and as the spec of a new array. They
+also use it as a constraint on an existing array.
 """
 
 from __future__ import annotations

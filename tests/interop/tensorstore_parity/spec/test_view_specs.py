@@ -519,7 +519,7 @@ def test_members_of_documents_that_are_not_known_are_in_no_spec() -> None:
 
 @pytest.mark.parametrize("metadata", [{}, {"shape": [4], "data_type": "int8"}])
 def test_minimal_specs_of_layers_that_are_specs(metadata: Any) -> None:
-    """They omit metadata, as do those of open layers."""
+    """Both these specs and those of open layers omit metadata."""
 
     def describe(package: Any) -> list[Any]:
         context = package.Context()

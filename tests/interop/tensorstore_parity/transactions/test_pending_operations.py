@@ -144,7 +144,7 @@ def test_concurrent_growth_keeps_other_writers_elements(
 
 @pytest.mark.parametrize("sharded", [False, True])
 def test_shrunk_elements_return_after_growth(tmp_path: Path, *, sharded: bool) -> None:
-    """They return even if the transaction writes the rest of the chunk before."""
+    """The elements return even if the transaction writes the rest of the chunk before."""
 
     def result(ts: Any) -> list[int]:
         array, _ = at_the_edge(ts, tmp_path, sharded=sharded)
