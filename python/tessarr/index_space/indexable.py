@@ -100,7 +100,7 @@ class Indexed:
         return self._with_view(view)
 
     def _apply_operation(self, name: str, key: Any) -> Self:
-        if name == "oindex" or name == "vindex":  # noqa: PLR1714 (no set of names is made)
+        if name == "oindex" or name == "vindex":  # noqa: PLR1714 (a set is slower)
             return self._indexed(key, name)  # type: ignore[arg-type]
         before = self._as_view()
         try:

@@ -1,4 +1,4 @@
-"""`Driver`, the interface between a handle and the array behind it.
+"""`Driver`, the interface between a handle and its array.
 
 A handle is a driver, a view of the driver's domain, and an open mode. Indexing a handle does not
 call the driver; only `Driver.read` and similar methods receive the composed view.

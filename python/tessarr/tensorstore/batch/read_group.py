@@ -26,7 +26,7 @@ Reads: TypeAlias = "dict[Future[Any], _Read]"
 
 
 class ReadGroup:
-    """Collects reads of arrays until they begin.
+    """Collects reads of arrays until they start.
 
     Parameters
     ----------

@@ -187,7 +187,7 @@ class Future(Generic[T]):
                 RetriedCallback(lambda done: self._finish(done._state, done._value))
             )
             source.force()
-            if self._state != PENDING:  # cancelled meanwhile
+            if self._state != PENDING:  # a caller cancelled the future
                 self._work = None
         else:
             self._finish(source._state, source._value)

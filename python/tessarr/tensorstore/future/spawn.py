@@ -45,7 +45,7 @@ def spawn(
 
 
 def _do(into: Future[T], work: Callable[..., T], *arguments: Any) -> None:
-    if into._state == PENDING:  # not cancelled before it began
+    if into._state == PENDING:  # not cancelled before the start
         into._run_work(work, *arguments)
 
 
@@ -54,7 +54,7 @@ def spawn_future(work: Callable[[], Future[T]]) -> Future[T]:
     future: Future[T] = Future._pending()
 
     def begin() -> None:
-        if future._state != PENDING:  # cancelled before it began
+        if future._state != PENDING:  # cancelled before the start
             return
         try:
             source = work()

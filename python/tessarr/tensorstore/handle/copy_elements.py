@@ -45,7 +45,7 @@ def check_conversion(source: DataType, target: DataType) -> None:
     Raises
     ------
     ArgumentError
-        If a value could be lost; the message says how to convert.
+        If the conversion can lose a value; the message explains how to convert.
     """
     if source.name != target.name and not _is_lossless(source, target):
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""Key-value store drivers: their JSON, their URLs and how they open."""
+"""Key-value store drivers: JSON members, URLs and the function that opens a store."""
 
 from __future__ import annotations
 

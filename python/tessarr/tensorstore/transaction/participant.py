@@ -225,7 +225,7 @@ class Staging:
         stages = self._list_stages()
         changes = sum(stage.count_changes() for stage in stages)
         if changes == 1 and self._arrays is None and not self._other_changes:
-            return None  # the write itself compares it
+            return None  # the write compares the value
         return next(filter(None, (stage.find_conflict() for stage in stages)), None)
 
     def check_single_target(self) -> None:
@@ -428,7 +428,7 @@ class Staging:
             checks = [change for change in before if type(change) is type(check)]
             if relies and not checks:
                 self.redo_on_conflict(stage, key, check)
-            if now and not relies and len(checks) == len(before):  # no other change
+            if now and not relies and len(checks) == len(before):  # checks only, no changes
                 for change in checks:
                     change(seen[0])
             return relies

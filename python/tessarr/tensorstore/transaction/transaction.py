@@ -314,7 +314,7 @@ class Transaction(TransactionBase):
         Parameters
         ----------
         ends
-            Errors that end the commit. After any other exception, the method is called again.
+            Errors that end the commit. After any other exception, the caller repeats the call.
         """
         if not self._sealed and not self._seal():
             return

@@ -67,9 +67,9 @@ class ArrayProperties:
         self.as_stored = self.stored == self.numpy
         self.parts = None if self.fields is None else self.fields.parts
         self.bits = _valid_bits(data_type) if field.as_void else None
-        """The valid bits of each byte of an element, where not all bits are valid."""
+        """The valid bits of each byte of an element, unless all bits are valid."""
         self.places = _byte_order_of(meta) if field.as_void else None
-        """The position in memory of each stored byte of an element, where the codec swaps bytes."""
+        """The position in memory of each stored byte of an element, if the codec swaps bytes."""
         simple = self.fields is None and self.inner is None
         self.plain = simple and self.as_stored and not self.stored.hasobject
         """Whether the engine reads the elements without conversion."""

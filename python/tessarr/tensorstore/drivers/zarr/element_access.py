@@ -301,4 +301,4 @@ def _fill_out(source: Future[Any], out: npt.NDArray[Any]) -> Future[Any]:
 
 
 def _no_future() -> None:
-    """Refer to no future."""
+    """Return None in the position of a weak reference to a future."""

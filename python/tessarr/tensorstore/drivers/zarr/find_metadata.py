@@ -110,7 +110,7 @@ def _create_array(spec: ZarrSpec, store: Store, path: str) -> tuple[ArrayMeta, K
         if type(store) is StagedStore:
             store.owner._staging.arrays.stage_metadata(store, prefix + spec._marker, meta)
         return meta, seen
-    if spec._mode.open:  # another writer created it in the meantime
+    if spec._mode.open:  # another writer created it concurrently
         existing = _read_existing(spec, store, path)
         if existing is not None:
             spec._check(existing[0])

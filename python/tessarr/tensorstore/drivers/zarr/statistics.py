@@ -32,7 +32,7 @@ def find_statistics(
         The values to determine; the others are None.
     """
     result = array._storage_statistics(view._as_view(), not_stored, fully_stored)
-    if result is None:  # some is below the origin, where nothing is stored
+    if result is None:  # positions below the origin are never stored
         inside = _drop_below_origin(view)
         inside_result = None
         if inside is not None:

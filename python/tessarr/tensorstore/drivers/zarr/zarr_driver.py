@@ -523,7 +523,7 @@ class ZarrDriver(Driver):
             self._resize(array, request)
             if before is not None:  # the staged document lacks other writers' changes
                 array._set_meta(reshape_meta(array._meta, request.resize_shape(before.shape)))
-        if not staging.arrays.is_new(array._store, document):  # other writers matter
+        if not staging.arrays.is_new(array._store, document):  # a new array ignores other writers
             staging.redo_on_conflict(array._store, document, change)
         content = array._store.get(document)
         ends = request.upper[: array._meta.rank]
@@ -535,7 +535,7 @@ class ZarrDriver(Driver):
             self._accept(self.array, entry.array._meta)
             if content is not None:
                 self._seen.became(content)
-            if overtaken:  # other writers grew the array since
+            if overtaken:  # other writers have grown the array
                 self._refresh(self.array)
                 if not request.metadata_only:
                     store, now = self.array._store, self.array._meta
