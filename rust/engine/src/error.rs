@@ -66,7 +66,7 @@ pub struct Error {
     pub chunk: Option<Vec<u64>>,
     /// The name of the codec.
     pub codec: Option<String>,
-    /// The file or folder that the operating system refused, if any.
+    /// The file or folder that the operating system rejected, if any.
     pub file: Option<Box<PathBuf>>,
     /// The exception of a callback.
     pub foreign: Option<Arc<dyn Any + Send + Sync>>,

@@ -10,7 +10,7 @@ const LIMIT: usize = 1 << 20;
 /// Decode `data` with every method; the first two bytes are the expected size.
 ///
 /// # Panics
-/// If the methods disagree, or damage is not reported as such.
+/// If the methods disagree, or an error for damage is not of the right kind.
 pub fn decode(spec: Config, data: &[u8]) {
     let Some((size, input)) = data.split_first_chunk::<2>() else { return };
     let codec = spec.compile().expect("the targets' parameters are right");
@@ -46,7 +46,8 @@ pub fn decode(spec: Config, data: &[u8]) {
 /// Decode `data` as the layout of variable-length elements; the first byte is their number.
 ///
 /// # Panics
-/// If encoding the decoded elements has another result, or damage is not reported as such.
+/// If encoding the decoded elements has another result, or an error for damage is not of the right
+/// kind.
 pub fn layout(data: &[u8]) {
     let Some((&count, layout)) = data.split_first() else { return };
     let mut items = vec![0; usize::from(count) * HANDLE_BYTES];

@@ -136,7 +136,7 @@ fn encode<'py>(codec: &Bound<'py, PyDict>, data: &Bound<'py, PyAny>) -> PyResult
     let codec = bytes_codec(codec)?;
     let buffer = contiguous(data)?;
     // SAFETY: the caller does not change the buffer during the call; otherwise the result is
-    // undefined data, as elsewhere in Python.
+    // undefined data, as in other functions that read buffers.
     let input = unsafe { bytes_of(&buffer) };
     let mut out = Vec::with_capacity(codec.bound(input.len()).min(input.len() + (input.len() >> 3) + 4096));
     let done = py.detach(|| Scratch::with(|scratch| codec.encode(input, &mut out, &mut scratch.context)));

@@ -38,7 +38,7 @@ pub struct Level {
     pub stored_fill: Vec<u8>,
     /// The maximum size of the engine's encoding of the chunk; an estimate for foreign codecs.
     pub bound: usize,
-    /// The engine refuses fewer or more encoded bytes before it allocates memory.
+    /// The engine rejects fewer or more encoded bytes before it allocates memory.
     pub encoded_bytes: RangeInclusive<usize>,
 }
 

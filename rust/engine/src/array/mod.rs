@@ -1,8 +1,8 @@
 //! The compiled array description: everything about an array except its chunks, checked once.
 //!
 //! All shapes and strides are in the order of the array's axes, at every level of sharding. A
-//! transposition is therefore no separate step but a choice of strides ([`Level::strides`]), and
-//! the one strided copy applies it.
+//! transposition is therefore a choice of strides ([`Level::strides`]), and the one strided copy
+//! applies it.
 
 mod level;
 mod plan;
@@ -32,7 +32,7 @@ pub struct Array {
     pub dim_grids: PerAxis<DimGrid>,
     /// The size of one item in bytes.
     pub item_bytes: usize,
-    /// The engine refuses bytes other than 0 and 1.
+    /// The engine rejects bytes other than 0 and 1.
     pub is_bool: bool,
     /// One item, in the byte order of the caller's buffers.
     pub fill: Vec<u8>,

@@ -195,7 +195,7 @@ pub struct Plan {
     pub grid: Grid,
     /// The size of one item in bytes.
     pub item_bytes: usize,
-    /// The engine refuses bytes other than 0 and 1.
+    /// The engine rejects bytes other than 0 and 1.
     pub is_bool: bool,
     /// Elements have variable length: items are handles (see [`crate::vlen`]).
     pub is_vlen: bool,

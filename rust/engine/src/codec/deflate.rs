@@ -94,7 +94,8 @@ impl Deflater {
         // libdeflate's level 1 finds few matches: consecutive integers take twice the bytes of
         // zlib's level 1. Its level 2 needs no more bytes than zlib's level 1 and is still faster.
         let level = if level == 1 { 2 } else { level };
-        // SAFETY: no preconditions; null (no memory, no such level) is handled.
+        // SAFETY: the function has no preconditions; null (no memory, or an unknown level) is
+        // handled.
         NonNull::new(unsafe { sys::libdeflate_alloc_compressor(c_int::from(level)) }).map(Deflater)
     }
 
@@ -201,7 +202,7 @@ pub(super) enum Wrapper {
 
 impl Wrapper {
     fn bound(self, decoded: usize) -> usize {
-        // SAFETY: with a null compressor the bound holds for every level.
+        // SAFETY: with a null compressor the bound holds forevery level.
         unsafe {
             match self {
                 Wrapper::Gzip => sys::libdeflate_gzip_compress_bound(std::ptr::null_mut(), decoded),

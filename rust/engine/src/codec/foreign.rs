@@ -22,7 +22,7 @@ pub trait ForeignCodec: Send + Sync {
     fn encode(&self, input: &[u8], sink: Sink<'_>) -> Result<()>;
 
     /// Decode `input` and pass the result to `sink`, once; return an error of `sink`. The codec
-    /// refuses more than `max` decoded bytes; a known decoded size equals `max`.
+    /// rejects more than `max` decoded bytes; a known decoded size equals `max`.
     fn decode(&self, input: &[u8], max: usize, sink: Sink<'_>) -> Result<()>;
 }
 

@@ -225,9 +225,9 @@ impl Move for AnySwap {
     }
 }
 
-/// One shape of inner loop, compiled for every mover.
+/// One shape of inner loop, compiled forevery mover.
 pub(super) trait Shape {
-    /// Whether AVX2 speeds up the loop for every mover.
+    /// Whether AVX2 speeds up the loop forevery mover.
     const VECTORS: bool = false;
 
     /// # Safety

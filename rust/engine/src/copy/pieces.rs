@@ -35,7 +35,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// One of `pieces` pieces; the whole walk if it cannot be divided.
+    /// Return one of `pieces` pieces; the whole walk if it cannot be divided.
     fn piece(&self, piece: usize, pieces: usize) -> Walk<'a> {
         let Walk { mut axes, mut src, mut dst } = Walk { axes: self.axes.clone(), ..*self };
         if let Some(Axis::Strided { count, src: src_step, dst: dst_step }) =

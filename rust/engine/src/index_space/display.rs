@@ -55,7 +55,7 @@ impl fmt::Display for OutputMap {
     }
 }
 
-/// Items in C order, with braces around each axis.
+/// Show items in C order, with braces around each axis.
 fn braces(items: &[i64], shape: &[usize], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let [len, inner @ ..] = shape else {
         return items.first().map_or(Ok(()), |item| write!(f, "{item}"));

@@ -142,7 +142,7 @@ impl IndexArray {
         outside >= 0
     }
 
-    /// One axis.
+    /// Return one axis.
     pub(super) fn axis(&self, axis: usize) -> Axis {
         self.axes[axis]
     }

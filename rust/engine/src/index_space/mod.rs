@@ -341,7 +341,7 @@ fn index_array_by(array: &IndexArray, dims: &[Dim], other: &IndexTransform) -> R
     Ok(array.indexed(&axes, other.dims.len()))
 }
 
-/// How a map of `transform` indexes one axis of an index array, along a dimension.
+/// Return how a map of `transform` indexes one axis of an index array, along a dimension.
 fn axis_indexing<'a>(map: &'a OutputMap, dim: &Dim, to: &[Dim]) -> Result<AxisIndexing<'a>> {
     Ok(match &map.source {
         MapSource::Constant => AxisIndexing::Position(position_in(map.offset, dim)?),
@@ -399,7 +399,7 @@ fn is_always_empty(dims: &[Dim]) -> bool {
     dims.iter().any(Dim::is_always_empty)
 }
 
-/// Refuse implicit bounds along an index array (or along its empty axes, if it has no items).
+/// Reject implicit bounds along an index array (or along its empty axes, if it has no items).
 fn check_explicit(indices: &IndexArray, dims: &[Dim]) -> Result<()> {
     let none = indices.size() == 0;
     let runs = |k: usize| if none { indices.len(k) == 0 } else { indices.varies(k) };

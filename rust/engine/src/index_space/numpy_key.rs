@@ -11,7 +11,8 @@ use crate::error::Result;
 /// How index arrays combine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexingMode {
-    /// They broadcast; adjacent arrays put their dimensions in their place, others come first.
+    /// Index arrays broadcast. Dimensions of adjacent arrays take their position; otherwise they
+    /// come first.
     Default,
     /// Each array indexes alone (`oindex`).
     Outer,

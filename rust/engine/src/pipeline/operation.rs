@@ -241,7 +241,7 @@ impl Operation<'_> {
         (!self.keeps_past).then_some(&self.array.shape)
     }
 
-    /// Run `work` for every chunk that `selection` touches; errors name the chunk. The store needs
+    /// Run `work` forevery chunk that `selection` touches; errors name the chunk. The store needs
     /// `concurrency` requests in flight.
     pub fn each_chunk(
         self,

@@ -107,7 +107,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Bytes that a codec has computed.
+    /// Return a source of bytes that a codec has computed.
     pub fn computed(bytes: &'a [u8]) -> Source<'a> {
         Source {
             data: Data::Bytes(bytes),

@@ -142,7 +142,7 @@ impl UploadQueue {
     }
 
     /// Return an error in a child that a task has forked: the uploads belong to the parent, and the
-    /// lock may be locked for ever.
+    /// lock may be locked forever.
     fn check_process(&self) -> Result<()> {
         match self.generation == fork::generation() {
             true => Ok(()),

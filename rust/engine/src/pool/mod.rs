@@ -16,7 +16,7 @@
 //! worker that finds more work than it takes wakes two others: the caller pays for one wake-up
 //! however many workers join. When no worker is idle, threads are created in the same way.
 //!
-//! After `fork` the child has none of the threads, and a lock may be locked for ever. The child
+//! After `fork` the child has none of the threads, and a lock may be locked forever. The child
 //! therefore leaks the pools, untouched, and creates new ones when it needs them.
 
 mod job;
@@ -304,7 +304,7 @@ enum PoolKind {
     Work,
     /// Operations that wait.
     Wait,
-    /// Tasks that wait; the thread that waits for them may run such an operation.
+    /// Waiting tasks. The thread that waits for them may run such an operation.
     Help,
 }
 

@@ -369,7 +369,7 @@ fn forked_child_has_its_own_pool() {
     });
 }
 
-/// A task that forks: the child's job ends with an error instead of blocking for ever.
+/// A task that forks: the child's job ends with an error instead of blocking forever.
 #[test]
 fn fork_inside_task_is_an_error_in_the_child() {
     with_limit(2, || {

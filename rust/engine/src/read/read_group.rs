@@ -16,7 +16,7 @@ use crate::selection::{Division, Piece, Selection};
 use crate::store::{OpenResult, ReadHint};
 use crate::vlen::Arena;
 
-/// A read of more chunks does not share them with others.
+/// The maximum number of chunks of a read that shares chunks with other reads.
 const MAX_SHARED_CHUNKS: usize = 1 << 16;
 
 /// A chunk that a read touches: its cell, the number of the read, and of the task in its division.

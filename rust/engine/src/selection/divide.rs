@@ -23,7 +23,7 @@ enum AxisDivision<'a> {
 }
 
 impl AxisDivision<'_> {
-    /// Return the number of cells; joint axes are counted together elsewhere.
+    /// Return the number of cells. Joint axes are counted together by another function.
     fn cells(&self) -> u64 {
         match self {
             AxisDivision::Range(ranges) => ranges.last().map_or(0, |last| last.before + last.cells),

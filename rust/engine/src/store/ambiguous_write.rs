@@ -49,7 +49,7 @@ impl AttemptedWrite {
     }
 
     /// Run the updater again. Return an error if the first write may have been applied, and would
-    /// be applied twice or reported as refused. If no response was certainly lost
+    /// be applied twice or reported as rejected. If no response was certainly lost
     /// (`response_lost`), only a current value that equals the attempted one raises an error.
     pub(super) fn decide<'a>(
         &self,
@@ -101,7 +101,7 @@ impl AttemptedWrite {
         }
     }
 
-    /// Check a write that ends as refused, like `decide`; `open` opens the current value.
+    /// Check a write that ends as rejected, like `decide`; `open` opens the current value.
     pub(super) fn check_refusal(
         &self,
         response_lost: bool,

@@ -41,7 +41,7 @@ pub trait Foreign: Send + Sync + Debug {
     /// Return every key under `prefix`, in any order.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
-    /// One level below `prefix`. None: not supported.
+    /// Return one level below `prefix`. None: not supported.
     fn list_dir(&self, prefix: &str) -> Result<Option<Listing>>;
 
     /// Remove every key under `prefix`. False: not supported.
@@ -113,7 +113,7 @@ pub enum ReplaceOutcome {
     Done(Option<Version>),
 }
 
-/// A value of which only the version is known.
+/// A value with a known version and unknown bytes.
 struct VersionOnly(Version);
 
 impl ValueReader for VersionOnly {

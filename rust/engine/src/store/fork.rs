@@ -1,7 +1,7 @@
 //! Protection of stores against `fork`.
 //!
 //! `fork` copies the memory of a process but only the calling thread: a lock of another thread
-//! stays locked in the child for ever, and its data stays half changed. Two mechanisms prevent
+//! stays locked in the child forever, and its data stays half changed. Two mechanisms prevent
 //! that:
 //!
 //! - [`gate`]: a thread that accesses shared memory for a short, bounded time (no I/O, no callback)
@@ -37,7 +37,7 @@ pub(crate) fn generation() -> u64 {
 
 /// A value of one process: a forked child gets a new one.
 ///
-/// The copy that the child inherits is leaked: its locks may be locked for ever.
+/// The copy that the child inherits is leaked: its locks may be locked forever.
 pub(super) struct PerProcess<T>(AtomicPtr<ProcessValue<T>>);
 
 /// The value, and the fork generation of its process.

@@ -25,7 +25,7 @@ pub enum KeySyntax {
 }
 
 impl KeySyntax {
-    /// Refuse an invalid key (`Kind::Argument`).
+    /// Reject an invalid key (`Kind::Argument`).
     pub fn check(self, key: &str) -> Result<()> {
         match self.invalid_reason(key) {
             None => Ok(()),
@@ -35,7 +35,7 @@ impl KeySyntax {
         }
     }
 
-    /// Refuse a prefix that is neither "" nor a key followed by "/" (`Kind::Argument`).
+    /// Reject a prefix that is neither "" nor a key followed by "/" (`Kind::Argument`).
     pub fn check_prefix(self, prefix: &str) -> Result<()> {
         let reason = match prefix.strip_suffix('/') {
             None if prefix.is_empty() => None,

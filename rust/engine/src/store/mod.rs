@@ -143,7 +143,7 @@ pub enum PathKind {
     Special,
 }
 
-/// A key-value store. It refuses invalid keys (`Kind::Argument`) before any I/O.
+/// A key-value store. It rejects invalid keys (`Kind::Argument`) before any I/O.
 pub trait Store: Send + Sync + Debug {
     /// Open a value; None if the key is absent (a folder counts as absent).
     fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>>;
@@ -169,7 +169,7 @@ pub trait Store: Send + Sync + Debug {
     /// Return every key under `prefix` ("" or ending in "/"), sorted.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
-    /// Call `visit` for every key that begins with `start` (any text) and is in `range`, in order.
+    /// Call `visit` forevery key that begins with `start` (any text) and is in `range`, in order.
     /// `visit` may run while the store is locked: it must not use a store.
     fn list_range(&self, start: &str, range: KeyRange<'_>, on_key: &mut dyn FnMut(&str)) -> Result<()> {
         let folder = folder_of(start);
@@ -289,7 +289,7 @@ pub trait Store: Send + Sync + Debug {
         self.inner().map_or(KeySyntax::Paths, |inner| inner.keys())
     }
 
-    /// Return whether the store refuses every change.
+    /// Return whether the store rejects every change.
     fn read_only(&self) -> bool {
         self.inner().is_some_and(|inner| inner.read_only())
     }
@@ -311,12 +311,12 @@ pub trait Store: Send + Sync + Debug {
         self.inner().is_some_and(|inner| inner.is_local())
     }
 
-    /// Starts reads without a thread for each; None: not supported.
+    /// Return the interface for reads without a thread for each; None: not supported.
     fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
         None
     }
 
-    /// Starts writes without a thread for each; None: not supported now.
+    /// Return the interface for writes without a thread for each; None: not supported now.
     fn async_put(&self) -> Option<Arc<dyn AsyncPut>> {
         None
     }

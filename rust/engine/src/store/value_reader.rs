@@ -127,7 +127,7 @@ impl LoadedValue {
 /// The error code of a [`ValueReader`] that cannot continue because the value was replaced.
 pub(super) const REPLACED: &str = "value_replaced";
 
-/// Refuse a value of more than `limit` bytes (`Kind::Data`).
+/// Reject a value of more than `limit` bytes (`Kind::Data`).
 pub fn check_size(object: &dyn ValueReader, limit: Option<u64>) -> Result<()> {
     match limit {
         Some(limit) if object.size() > limit => {

@@ -14,7 +14,7 @@ use crate::shard_index::{self, ABSENT};
 use crate::store::{Change, ValuePart};
 
 /// Consecutive subchunks share a buffer up to this many decoded bytes: few enough buffers, and
-/// tasks for every worker.
+/// tasks forevery worker.
 const GROUP_BYTES: usize = 256 << 10;
 
 impl<'a> Writer<'a> {
@@ -35,7 +35,7 @@ impl<'a> Writer<'a> {
         touched.sort_unstable_by_key(|touched| touched.number);
         let groups = group(&touched, stored_shard.as_ref(), shard.level.decoded_bytes);
         // All buffers come from this scratch and return to it for the next shard: buffers of other
-        // workers would be allocated again for every shard.
+        // workers would be allocated again forevery shard.
         let results: Vec<Mutex<EncodedSubchunks<'a>>> =
             groups.iter().map(|_| Mutex::new(EncodedSubchunks::with_buffer(scratch.take()))).collect();
         let run = if self.spread {

@@ -2,8 +2,8 @@
 //!
 //! Each written chunk or subchunk has a *node*: the decoded chunk, and a mask of its written
 //! elements. Writing a part of a chunk reads nothing; reads combine stored and buffered elements. A
-//! commit updates each chunk or shard once, by the same code as any write, so that other writes to
-//! the chunk meanwhile stay.
+//! commit updates each chunk or shard once, by the same code as any write, so that it does not undo
+//! concurrent writes to the chunk.
 
 mod chunk;
 mod chunk_memory;
@@ -35,7 +35,7 @@ struct BufferedChunks {
     chunks: BTreeMap<PerAxis<u64>, Arc<BufferedChunk>>,
     /// The end of the array along each axis, if the transaction has changed it.
     ends: PerAxis<Option<u64>>,
-    /// Writes are refused.
+    /// Writes are rejected.
     is_closed: bool,
 }
 
@@ -126,7 +126,7 @@ impl WriteBuffer {
         chunks.iter().map(|chunk_buffer| chunk_buffer.with(bytes)).sum()
     }
 
-    /// Refuse later writes.
+    /// Reject later writes.
     pub fn close(&self) {
         self.with(|buffered| buffered.is_closed = true);
     }

@@ -122,7 +122,7 @@ impl Node {
         result
     }
 
-    /// How much of `portion` is buffered.
+    /// Return how much of `portion` is buffered.
     pub(super) fn covers(&self, portion: &Portion<'_, '_>) -> Result<Coverage> {
         let (nodes, shard) = match (self, &portion.level.body) {
             (Node::ElementChunk(element_chunk), _) if element_chunk.covers(portion) => {

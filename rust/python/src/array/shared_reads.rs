@@ -19,7 +19,7 @@ pub(super) struct Place {
     pub shared: Arc<CoalescingStore>,
 }
 
-/// Send reads through the coalescing store if others read chunks of the same array with other
+/// Send reads through the coalescing store if other reads need chunks of the same array with other
 /// selections, as keys, or through another cache.
 pub(super) fn share(mut reads: Vec<(&mut Part, Place)>) {
     let mut groups: HashMap<_, Vec<usize>> = HashMap::new();

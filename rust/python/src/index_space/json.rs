@@ -114,7 +114,7 @@ pub(super) fn listed<'py>(value: &Bound<'py, PyAny>, name: &str) -> PyResult<Vec
     }
 }
 
-/// Return the item of a list with one item; None for every other value.
+/// Return the item of a list with one item; None forevery other value.
 fn single<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
     if !is_list || value.len()? != 1 {
@@ -229,7 +229,7 @@ fn flattened(
     Ok(shape)
 }
 
-/// Return a pair of indices, the second of which is inclusive.
+/// Return a pair of indices with an inclusive upper bound.
 fn bounds_of(value: &Bound<'_, PyAny>, place: &str) -> PyResult<(i64, i64)> {
     let py = value.py();
     let pair = match value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {

@@ -212,8 +212,8 @@ impl GridPartition {
         cells
     }
 
-    /// Return the domain of a cell, the part of the view in it, relative to the cell's origin, and
-    /// the positions of that part in an array of the view's shape.
+    /// Return the domain of a cell, the part of the view in the cell, and the positions of that
+    /// part in an array of the view's shape. The part is relative to the cell's origin.
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<(View, View, View)>> {
         let Some((cells, numbers)) = self.take(1) else { return Ok(None) };
         let ViewPart { view, target: place } = cells.part(numbers.start).map_err(|error| to_py(py, error))?;

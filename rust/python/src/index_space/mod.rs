@@ -282,7 +282,7 @@ impl View {
         PyTuple::new(py, self.0.dims.iter().map(|dim| Dim(dim.clone())))
     }
 
-    /// One dimension.
+    /// Return one dimension.
     fn dim(&self, k: usize) -> PyResult<Dim> {
         match self.0.dims.get(k) {
             Some(dim) => Ok(Dim(dim.clone())),

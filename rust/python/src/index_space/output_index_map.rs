@@ -361,7 +361,7 @@ fn check(
     )))
 }
 
-/// Return an integer of 64 bits; raise a TypeError for every other value.
+/// Return an integer of 64 bits; raise a TypeError forevery other value.
 pub(super) fn index(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     match value.extract() {
         Ok(index) => Ok(index),

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 pub(crate) use self::kvstore_handle::{KvStoreBase, KvStoreCopier};
 pub(crate) use self::versioned_read::{read, ReadOutcome};
 
-/// Adds the classes and functions of this folder to `module`.
+/// Add the classes and functions of this folder to `module`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<versioned::ReadResult>()?;
     module.add_class::<versioned::TimestampedStorageGeneration>()?;

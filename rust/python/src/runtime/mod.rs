@@ -15,7 +15,7 @@ pub(crate) mod subclass;
 
 use pyo3::prelude::*;
 
-/// Adds the classes and functions of this folder to `module`.
+/// Add the classes and functions of this folder to `module`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     bool_arg::register(module)?;
     event::register(module)?;

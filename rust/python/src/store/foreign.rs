@@ -408,8 +408,8 @@ impl Foreign for PyForeign {
                 true => object.clone(),
                 false => object.call_method1(intern!(py, "list"), (prefix,))?,
             };
-            // A single call lists the keys, so that other threads do not change a dictionary
-            // meanwhile. It lists an iterator, because the length of a mapping may require a full
+            // A single call lists the keys, so that no other thread changes a dictionary during the
+            // listing. It lists an iterator, because the length of a mapping may require a full
             // listing.
             let keys = py.get_type::<PyList>().call1((keys.try_iter()?,))?.cast_into::<PyList>()?;
             // A mapping may hold other objects than keys; this skips them.

@@ -169,8 +169,8 @@ pub(crate) fn is_engine_thread() -> bool {
     std::thread::current().name().is_some_and(|name| name.starts_with("tessarr-"))
 }
 
-/// Return the range header of a read that opens a value, and a function that returns which bytes
-/// its response must contain for a value of a size.
+/// Return the range header of a read that opens a value, and a function. The function returns which
+/// bytes of a value of a size the response must contain.
 fn wanted(opening: &Opening) -> (Option<String>, impl Fn(u64) -> (u64, u64)) {
     let (method, count) = (opening.method, opening.count);
     let first = opening.from.unwrap_or(0);

@@ -219,7 +219,7 @@ pub(crate) struct Limits(Arc<engine::Limits>);
 
 #[pymethods]
 impl Limits {
-    /// None sets no limit. The rates double after each `doubling_s`.
+    /// Create limits; None sets no limit. The rates double after each `doubling_s`.
     #[new]
     fn new(
         py: Python<'_>,

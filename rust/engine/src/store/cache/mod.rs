@@ -360,7 +360,7 @@ impl Store for CachedStore {
             };
             Ok(change)
         });
-        // The change may have been refused.
+        // The change may have been rejected.
         let is_applied = |outcome: &&UpdateOutcome<'_>| is_kept || !matches!(outcome.change, Change::Keep);
         update.end(outcome.as_ref().ok().filter(is_applied).map(|outcome| (new, outcome.version)));
         outcome

@@ -329,7 +329,7 @@ fn ignore_absence(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Refuse symbolic links, which could lead outside the root, and do not wait at a pipe.
+/// Reject symbolic links, which could lead outside the root, and do not wait at a pipe.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);

@@ -23,7 +23,7 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// This process, which writes the value into the file `value`.
+    /// Return this process, which writes the value into the file `value`.
     pub(super) fn current(value: &Path) -> Owner {
         let process = std::process::id();
         let started = start_time(process).unwrap_or_default();

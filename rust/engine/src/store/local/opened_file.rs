@@ -99,8 +99,8 @@ impl FileState {
     }
 }
 
-/// The modification time of a file that no other process has seen yet, between two ticks of the
-/// clock from which the kernel takes the times of all other changes.
+/// The modification time of a file that no other process has seen yet. It lies between two ticks of
+/// the clock that the kernel uses for all other changes.
 pub(super) struct ModificationMark(SystemTime);
 
 impl ModificationMark {

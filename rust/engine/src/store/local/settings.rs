@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Settings of a local store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Settings {
-    /// Refuse every change.
+    /// Reject every change.
     pub read_only: bool,
     /// Return from a change when it has reached the disk.
     pub durable: bool,

@@ -155,7 +155,7 @@ pub enum GetOutcome {
     ResponseBody(ResponseBody),
     /// The object does not exist.
     Absent,
-    /// The server refused the request.
+    /// The server rejected the request.
     Refused(HttpError),
     /// The request timed out; it is not retried here.
     TimedOut,
@@ -236,7 +236,7 @@ impl HttpClient {
     /// Return whether the circuit breaker allows a request. After a pause it allows only one
     /// caller.
     pub fn try_admit(&self) -> bool {
-        // The others wait for the result of this request.
+        // Other callers wait for the result of this request.
         self.is_admitted(|now| Some(now + BREAKER_PAUSE))
     }
 
@@ -320,7 +320,7 @@ impl HttpClient {
             match &outcome {
                 None => http.record(false),
                 Some(outcome) if outcome.is_success() => http.record(true),
-                // A server that redirects elsewhere still reports missing objects itself.
+                // A server that redirects to another one still reports missing objects itself.
                 Some(_) => {}
             }
             // The panic hook reports a panic.

@@ -31,7 +31,7 @@ pub enum PutOutcome {
     Done(String),
     /// The condition does not hold.
     PreconditionFailed,
-    /// The server refused the request.
+    /// The server rejected the request.
     Refused(HttpError),
     /// The response was lost: the object may be stored.
     Lost,

@@ -287,7 +287,7 @@ fn is_compared(staged: &StagedKey) -> bool {
     !matches!(staged.new, NewValue::Unchanged) && staged.expected != Expected::Anything
 }
 
-/// Return the error of a key that others have changed.
+/// Return the error of a key that another writer has changed.
 fn conflict(key: &str) -> Error {
     Error::new(Kind::Conflict, format!("{key:?} does not have the expected value"))
 }

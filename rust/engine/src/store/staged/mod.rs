@@ -42,7 +42,7 @@ struct StagedChanges {
     deleted: Vec<DeletedRange>,
     /// The number of deletions so far.
     deletions: u64,
-    /// Later changes are refused.
+    /// Later changes are rejected.
     closed: bool,
     /// The outcome of a commit.
     outcome: Option<CommitOutcome>,
@@ -342,7 +342,7 @@ impl StagedStore {
         Ok(None)
     }
 
-    /// Discard all changes; later changes are refused.
+    /// Discard all changes; later changes are rejected.
     pub fn abort(&self) {
         let old = self.with(|stage| {
             std::mem::replace(stage, StagedChanges { closed: true, ..StagedChanges::default() })

@@ -363,7 +363,7 @@ fn update_reruns_after_concurrent_write() {
     assert_eq!(store.get("k").unwrap().unwrap(), b"new");
 }
 
-/// The whole value is read, because a new one is made of it.
+/// The update reads the whole value, because the new one contains parts of it.
 #[test]
 fn update_from_parts_reads_the_whole_value() -> Result<()> {
     let folder = Folder::new();

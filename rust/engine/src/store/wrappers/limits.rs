@@ -357,7 +357,7 @@ mod tests {
             }
             for acquire in 0..4 {
                 while acquire == 1 && !waiter.is_finished() {
-                    std::thread::yield_now(); // until the waiting thread has had its permit
+                    std::thread::yield_now(); // until the waiting thread gets its permit
                 }
                 while held.lock().unwrap().is_empty() {
                     std::thread::sleep(Duration::from_millis(1));

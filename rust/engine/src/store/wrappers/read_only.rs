@@ -7,7 +7,7 @@ use crate::store::{
     AsyncGet, Exchange, Listing, ReadHint, Store, UpdateOptions, UpdateOutcome, Updater, ValueReader,
 };
 
-/// Reads another store, and refuses every change.
+/// Reads another store, and rejects every change.
 #[derive(Debug)]
 pub struct ReadOnlyStore {
     inner: Arc<dyn Store>,

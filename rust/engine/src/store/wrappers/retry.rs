@@ -35,9 +35,9 @@ impl RetryPolicy {
 
 /// Retry the requests of another store after transient errors.
 ///
-/// [`Store::exchange`] is not retried: the first attempt may have been applied. An update whose
-/// response is lost is repeated, which gives the same value, or decided again. If deciding again
-/// would apply the change twice (as appending does), the update raises an error.
+/// [`Store::exchange`] is not retried: the first attempt may have been applied. If the response of
+/// an update is lost, this repeats an update with the same value, or runs the updater again. If a
+/// second run would apply the change twice (as an append does), the update raises an error.
 pub struct RetryingStore<F> {
     inner: Arc<dyn Store>,
     retrier: Arc<Retrier<F>>,
