@@ -137,7 +137,7 @@ class Description:
 
     ``description`` has the members shape, grid, dtype, item_bytes,
     is_bool, elements, fill, keys, store_fill, missing and chain, as `ArrayMeta.description`
-    makes them.
+    returns them.
     """
 
     def __new__(cls, description: dict[str, Any]) -> Self: ...
@@ -1100,7 +1100,7 @@ class View:
         """The size of each dimension."""
     @property
     def plain_shape(self) -> tuple[int, ...] | None:
-        """The shape if all bounds are finite, explicit and start at 0, without labels; else None."""
+        """The shape if bounds are finite, explicit and start at 0, without labels; else None."""
     @property
     def origin(self) -> tuple[int, ...]:
         """The least index of each dimension."""

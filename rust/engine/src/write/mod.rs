@@ -37,7 +37,7 @@ type Current<'c> = Option<Source<'c>>;
 
 /// The new elements of a chunk, shard or subchunk.
 pub(crate) trait NewElements<'a>: Sync {
-    /// Return how it is encoded.
+    /// Return the level that encodes it.
     fn level(&self) -> &Level;
 
     /// Return the array index of its first element.

@@ -1,4 +1,4 @@
-//! `Description`: the dictionary of `tessarr.codec.chain`, compiled.
+//! `Description`: the compiled form of the dictionary of `ArrayMeta.description`.
 
 use std::sync::Arc;
 

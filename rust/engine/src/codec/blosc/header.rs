@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0 | version of the container: 2 |
 //! | 1 | version of the compressor's format: 1 |
-//! | 2 | flags: 1 byte shuffle, 2 stored, 4 bit shuffle, 16 blocks not split, upper three bits the format |
+//! | 2 | flags: 1 byte shuffle, 2 stored, 4 bit shuffle, 16 unsplit; upper three bits: format |
 //! | 3 | item size |
 //! | 4–7 | decoded size (all numbers are little-endian u32, and positive as i32) |
 //! | 8–11 | decoded size of a block |

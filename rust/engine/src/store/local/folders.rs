@@ -37,8 +37,8 @@ pub(super) fn list_keys(path: PathBuf, prefix: &str) -> Result<Vec<String>, Fail
     Ok(metadata)
 }
 
-/// Return one level below the folder `path`, whose keys start with `prefix`, of its first `limit` entries;
-/// sorted.
+/// Return one level below the folder `path`, whose keys start with `prefix`: its first `limit`
+/// entries, sorted.
 pub(super) fn list_level(path: &Path, prefix: &str, limit: usize) -> Result<Listing, Failure> {
     let mut listing = Listing::default();
     each_entry(path, limit, |entry| match entry {
