@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Conversion", "ConvertedNode", "convert"]
 
 _SMALL_BYTES: Final = 1 << 20
-"""Arrays up to this size are copied at once."""
+"""Arrays up to this size are copied in one step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,15 @@ class ConvertedNode:
     Parameters
     ----------
     path
-        Its path in the store.
+        The path of the node in the store.
     kind
         "array", "group" or "unreadable".
     before
-        Its format; None if it cannot be read.
+        The old format; None for an unreadable node.
     problems
         Content without an equivalent, with its JSON path in the old metadata.
     notes
-        Content that is expressed differently, or dropped, without changing a value.
+        Content that the new format expresses differently, or omits, without changing a value.
     renames_chunks
         Whether chunk keys differ in the new format.
     """
@@ -102,7 +102,7 @@ class Conversion:
         return not any(node.problems for node in self.nodes)
 
     def asdict(self) -> JSONObject:
-        """Return it as plain JSON."""
+        """Return the report as plain JSON."""
         return {
             "to": self.to,
             "possible": self.possible,
@@ -141,10 +141,9 @@ def convert(
 ) -> Conversion:
     """Convert an array, or a group with all nodes below, to another format.
 
-    In place, only metadata is written: format 3 can describe chunks of formats 2 and 1, and format
-    2 those of format 3 if both formats have the features. A node behind symbolic links is
-    converted, too, once for all links. With a target, everything is copied, chunks without
-    decoding.
+    In place, the conversion writes only metadata: format 3 can describe chunks of formats 2 and 1,
+    and format 2 can describe chunks of format 3 if both formats have the features. It converts the
+    target of symbolic links once. With a target, it copies all nodes, and chunks without decoding.
 
     Parameters
     ----------
@@ -159,7 +158,7 @@ def convert(
     dry_run
         Only report the conversion and its problems.
     keep
-        In place: keep the old metadata. Readers of both formats use that of format 3.
+        In place: preserve the old metadata. Readers of both formats use that of format 3.
     move_chunks
         In place: store chunks under other keys if the format requires that, and delete the old
         ones. By default this is a problem.
@@ -178,21 +177,21 @@ def convert(
     Raises
     ------
     NotFoundError
-        If there is no node.
+        If no node exists.
     UnsupportedError
-        If something has no equivalent (kind ``no_equivalent``); then nothing has changed.
+        If content has no equivalent (kind ``no_equivalent``); the store is then unchanged.
         ``dry_run=True`` returns all problems.
     ExistsError
         If a node exists at the target.
 
     Notes
     -----
-    All nodes are checked before anything is stored. In place, new documents are stored beside the
-    old ones, which are deleted when all new ones exist. After an interruption at any point every
-    node is readable, and another conversion completes it. A copy that fails is removed.
+    All checks run before any change. In place, the function stores the new documents beside the
+    old ones, and deletes the old ones when all new ones exist. After an interruption every node is
+    readable, and another conversion completes the first. The function removes a failed copy.
 
     ``_ARRAY_DIMENSIONS``, xarray's axis names in format 2, becomes `dimension_names`, and vice
-    versa. Existing consolidated metadata is rebuilt.
+    versa. The function rebuilds existing consolidated metadata.
 
     Examples
     --------
@@ -260,7 +259,7 @@ def _list_problems(result: Conversion) -> str:
     return "\n".join([*lines[:20], *([f"  and {len(lines) - 20} more"] if len(lines) > 20 else [])])
 
 
-# To a target
+# Conversion to a target
 
 
 _STORAGE_LOCATIONS = (
@@ -297,7 +296,7 @@ def _copy_steps(
     overwrite: bool,
     progress: Callable[[int, int], object] | None,
 ) -> None:
-    """Copy nodes and their chunks; a failure removes the copy."""
+    """Copy nodes and their chunks; remove the copy after a failure."""
     if source == target_store and (path == target_path or _is_inside(path, target_path)):
         raise ArgumentError("the target is what is to be converted, or inside of it")
     if run_flow(node_exists(target_path, v1=True), target_store) and not overwrite:
@@ -331,7 +330,7 @@ def _copy_steps(
             else:
                 assert step.new is not None
                 new = step.new
-                if isinstance(new, GroupMeta):  # its copies are made anew when all is there
+                if isinstance(new, GroupMeta):  # consolidated metadata is rebuilt at the end
                     new = replace(new, consolidated=None)
                 flow = create.create_node(
                     new_path, new, overwrite=overwrite and not is_started, within=within

@@ -47,18 +47,18 @@ class CopiedNode:
     Parameters
     ----------
     path
-        Its path at the target.
+        The path of the node at the target.
     kind
         "array" or "group".
     size_bytes
         The size of the elements in memory.
     as_stored
-        Whether raw chunks are copied; otherwise elements are decoded and encoded.
+        Whether the copy transfers raw chunks; otherwise it decodes and encodes elements.
     chunks, shards
         The chunks and shards of the new array.
     decodes
-        The average number of times that a source chunk is read. A value well above 1 means that
-        more memory would help: see `copy_to`.
+        The average number of reads of a source chunk. A value well above 1 means that more memory
+        would help: see `copy_to`.
     """
 
     path: str
@@ -100,7 +100,7 @@ class Copy:
         return sum(node.size_bytes for node in self.nodes)
 
     def asdict(self) -> JSONObject:
-        """Return it as plain JSON."""
+        """Return the report as plain JSON."""
         names = CopiedNode.__slots__
         nodes = [{name: getattr(node, name) for name in names} for node in self.nodes]
         return {
@@ -150,8 +150,8 @@ def copy_to(
 ) -> Copy:
     """Copy an array, or a group with all nodes below, to another location.
 
-    The copy has other chunks, codecs or another format if you pass them; everything else stays the
-    same. Unchanged chunks are copied without decoding.
+    The copy has other chunks, codecs or another format if you pass them; all other properties stay
+    the same. Chunks with the same encoding are copied without decoding.
 
     Parameters
     ----------
@@ -166,9 +166,9 @@ def copy_to(
     select
         Slices: copy only this part of an array.
     include, exclude
-        Patterns of the paths of members to copy, or to leave out; a text or several. ``raw`` and
-        ``run*/raw`` match the last names of a path, ``/raw`` matches the whole path, and ``**`` any
-        number of names. A pattern that matches a group stands for all below it.
+        Patterns of the paths of members to copy or to omit: one pattern or several. ``raw`` and
+        ``run*/raw`` match the last names of a path, ``/raw`` matches the whole path, and ``**``
+        matches any number of names. A pattern that matches a group applies to all nodes below it.
     zarr_format
         2 or 3; by default the format of the source, and for other libraries that of the options.
     overwrite
@@ -205,15 +205,15 @@ def copy_to(
         If a node or an interrupted copy exists at the target.
     ArgumentError
         If no member is included, settings do not fit an array, the target is part of the source, or
-        the interrupted copy has other arguments; then nothing has changed.
+        the interrupted copy has other arguments; the store is then unchanged.
 
     Notes
     -----
-    Arrays with other chunks are read concurrently in regions that decode each chunk as rarely as
-    memory allows; see `memory_bytes`. An array appears at the target when it is complete. A copy
-    that fails or is interrupted leaves its data and a journal under the key ``.tessarr-copy``: pass
-    ``resume=True`` to continue, or ``overwrite=True`` to start again. Resuming is an error if the
-    source or the settings have changed.
+    For arrays with other chunks, the copy reads regions that decode each chunk as rarely as memory
+    allows; see `memory_bytes`. An array appears at the target when it is complete. A failed or
+    interrupted copy leaves its data and a journal under the key ``.tessarr-copy``: pass
+    ``resume=True`` to continue, or ``overwrite=True`` to start again. Resuming raises an error if
+    the source or the settings have changed.
 
     Examples
     --------
@@ -242,9 +242,9 @@ def copy_to(
             target_store, base = locate_node(
                 target, "r" if dry_run else "a", target_path, format_of_copy
             )
-        except NotFoundError:  # of a file that a dry run does not create
+        except NotFoundError:  # a dry run does not create the file
             target_store, base = locate_node(None, "a", target_path, format_of_copy)
-        except DataError as error:  # of a Zip file that a killed copy left
+        except DataError as error:  # a killed copy left an incomplete Zip file
             if not repair_zip(target, enabled=(resume or overwrite) and not dry_run):
                 error.add_note(
                     "if it was a copy that was killed, give resume=True to continue it, or "
@@ -296,7 +296,7 @@ def _make_report(
 def _is_complete(steps: list[CopyStep], target_store: Store, base: str) -> bool:
     """Return whether all nodes of a copy exist with the planned metadata.
 
-    The metadata of an array is stored after its chunks, so that these are complete, too.
+    A copy stores the metadata of an array after its chunks, so that the chunks are complete, too.
     """
     for step in steps:
         path = join(base, step.name) if step.name else base
@@ -319,7 +319,7 @@ def _execute_steps(copier: NodeCopier, steps: list[CopyStep], journal: Journal) 
             "what has been copied is kept: give resume=True to continue, or overwrite=True to "
             "begin anew"
         )
-        with suppress(Exception):  # it is the first error that counts
+        with suppress(Exception):  # report only the first error
             journal.save(now=True)
         raise
     journal.end()

@@ -1,4 +1,4 @@
-"""`copy_store`: copies of keys and their values, whatever they mean."""
+"""`copy_store`: copies of keys and their values, without regard to their meaning."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def copy_store(  # noqa: PLR0917 (the order of zarr-python)
 ) -> tuple[int, int, int]:
     """Copy all keys of a store, or those below a path, with their values.
 
-    Nothing is decoded: this is the fastest copy, and it includes arrays with missing codecs.
+    This is the fastest copy: it decodes no chunk, and can copy arrays with missing codecs.
 
     Parameters
     ----------
     source, dest
         The stores, as for `tessarr.open`.
     source_path, dest_path
-        The paths below which keys are read and written.
+        The paths of the keys to read and to write.
     excludes, includes
-        Regular expressions: keys that contain a match of `excludes` are skipped, unless they
+        Regular expressions: the copy skips keys that contain a match of `excludes`, unless they
         contain a match of `includes`.
     flags
         For `re.compile`.

@@ -195,7 +195,7 @@ def _copy_nodes(
 
 
 def _check_not_inside(source: Any, dest: Any) -> None:
-    """Raise an error if a group is copied into itself, which would never end."""
+    """Raise an error if the copy would copy a group into itself."""
     if not isinstance(source, Group) or not isinstance(dest, Group):
         return
     inside = not source.path or f"{dest.path}/".startswith(f"{source.path}/")
@@ -246,7 +246,7 @@ def _copy_member(node: Any, dest: Any, name: str, state: _CopyState, *, top: boo
 def _store_member(
     node: Any, dest: Any, name: str, state: _CopyState, *, existing: Any, blocked: bool
 ) -> None:
-    """Copy a node, after deleting an existing one."""
+    """Copy a node; first delete an existing node."""
     if blocked and not state.dry_run:
         del dest[name]
     if not hasattr(node, "shape"):
@@ -256,7 +256,7 @@ def _store_member(
 
 
 def _replace_member(node: Any, dest: Any, name: str, state: _CopyState) -> bool:
-    """Replace another node, if the store can keep it until the copy is complete."""
+    """Replace an existing node, if the store can preserve it until the copy is complete."""
     if not isinstance(dest, Group) or dest._consolidated is not None:
         return False
 
@@ -320,7 +320,7 @@ def _copy_array(
         transfer.execute_plan(source, target, transfer.plan_copy(source, target))
     except BaseException:
         if store is None:
-            with suppress(Exception):  # the first error counts
+            with suppress(Exception):  # report only the first error
                 del dest[name]
         raise
     if not state.without_attrs:
@@ -370,7 +370,7 @@ def _copy_attributes(source: Any, target: Any, state: _CopyState) -> None:
 
 
 def _readable_source(source: Any, state: _CopyState) -> Any:
-    """Return a node as a source, with its members that can be copied."""
+    """Return a node as a source, with only the members that can be copied."""
     state.is_single_array = hasattr(source, "shape")
     if not _is_h5py(source):
         return source

@@ -1,4 +1,4 @@
-"""The copy of one node: raw chunks, or elements that are decoded and encoded."""
+"""The copy of one node: raw chunks, or decoded and encoded elements."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class NodeCopier:
     done: int = 0
 
     def count_decodes(self, step: CopyStep) -> float:
-        """Return the average number of times that a source chunk is read."""
+        """Return the average number of reads of a source chunk."""
         if step.as_stored or not isinstance(step.new, ArrayMeta):
             return 1.0
         _, _, plan = self._plan_copy(step, step.new)
@@ -83,15 +83,15 @@ class NodeCopier:
             if self._copy_elements(step, path, journal):
                 within = None if path == self.path else self.path
                 run_flow(create.create_node(path, step.new, within=within), self.goal)
-                journal.forget(step.name)  # its metadata says that it is complete
+                journal.forget(step.name)  # its metadata shows that it is complete
             journal.save(now=True)
         self._report_progress(before + step.size_bytes - self.done)
 
     def _copy_elements(self, step: CopyStep, path: str, journal: Journal) -> bool:
         """Copy the elements of an array; return whether that succeeded.
 
-        An array of an HDF5 file that cannot be read, or has an element that cannot be stored, is
-        left out and reported: the file may have others.
+        If an array of an HDF5 file cannot be read or stored, the copy skips and reports it: the
+        file may have other arrays.
         """
         if step.as_stored:
             self._copy_raw_chunks(step, path, journal)
@@ -108,7 +108,7 @@ class NodeCopier:
         return True
 
     def _is_complete(self, path: str, step: CopyStep) -> bool:
-        """Return whether a node is complete, which means that it has a document."""
+        """Return whether a node is complete, that is, has a document."""
         meta = run_flow(find_node(path, zarr_format=step.new.zarr_format), self.goal)
         return meta is not None
 

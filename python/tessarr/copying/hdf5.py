@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _MAX_LINKED: Final = 10_000
-"""The maximum number of nodes that are copied through links, as links in linked groups multiply."""
+"""The maximum number of nodes to copy through links, because links in linked groups multiply."""
 
 
 def open_file(path: Any) -> Any:
@@ -45,7 +45,7 @@ def open_file(path: Any) -> Any:
     DataError
         If the file is damaged.
     StoreError
-        If the operating system refuses the file, for example because a writer has locked it.
+        If the operating system cannot open the file, for example because a writer has locked it.
     """
     from importlib import import_module
 
@@ -88,7 +88,7 @@ class Contents:
 
     @cached_property
     def in_netcdf(self) -> bool:
-        """Whether a library of netCDF has written the file."""
+        """Whether a netCDF library has written the file."""
         arrays = [node.source for node in self.nodes.values() if isinstance(node, Dataset)]
         return self.has_bare_dimensions or any(map(netcdf.is_netcdf_coordinate, arrays))
 
@@ -124,7 +124,7 @@ class _ContentsReader:
     linked: int = 0
 
     def visit(self, group: Any, path: str, above: tuple[Any, ...], *, linked: bool) -> None:
-        """Visit the members of a group, and all that is below them."""
+        """Visit the members of a group, and all nodes below them."""
         above = (*above, group)
         for name in sorted(group):
             try:
@@ -199,7 +199,7 @@ def _is_h5py(node: Any) -> bool:
 
 
 def _describe_link(link: Any) -> tuple[str, str]:
-    """Return the kind of a link and what it names."""
+    """Return the kind and the target of a link."""
     if hasattr(link, "filename"):
         return "external", f"{link.filename}:{link.path}"
     return ("soft", str(link.path)) if hasattr(link, "path") else ("hard", "")
@@ -226,7 +226,7 @@ def reason_not_storable(
     Parameters
     ----------
     path
-        Its path in the copy.
+        The path of the node in the copy.
     node
         An array or a group of another library.
     zarr_format
@@ -334,8 +334,8 @@ class Group:
 class Dataset:
     """A dataset of h5py, extended to the length of its netCDF dimensions.
 
-    A variable that is shorter than its unlimited dimension is filled to the end. All other
-    attributes are those of the dataset.
+    Elements beyond the end of a variable, up to the length of its unlimited dimension, read as the
+    fill value. All other attributes are those of the dataset.
 
     Parameters
     ----------

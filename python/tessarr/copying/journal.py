@@ -1,10 +1,11 @@
-"""The journal of a copy, with which an interrupted copy can be resumed.
+"""The journal of a copy, which lets an interrupted copy resume.
 
-The journal is a document beside the target, under a key that has no meaning in any format. It
-states the source (a hash of its keys, sizes and times), the target (a hash of the new metadata
-and of the selection), and the stored pieces. A piece is recorded only when the store has it; a
-piece that was stored and not recorded is stored again. The documents of an array are stored after
-all of its chunks, and the journal is deleted last: so an array with a document is complete.
+The journal is a document beside the target, under a key without meaning in any format. It contains
+a hash of the source's keys, sizes and times, a hash of the new metadata and the selection, and the
+stored pieces. The copy records a piece after storing it, and stores unrecorded pieces again.
+
+The copy stores the documents of an array after all of its chunks, and deletes the journal last. So
+an array with a document is complete.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ class _IndexRanges:
     def add(self, number: int) -> None:
         """Add a number."""
         runs = self.runs
-        # Numbers come nearly in order: the last runs are those that matter.
+        # Numbers arrive nearly in order: search from the last run.
         index = len(runs)
         while index and runs[index - 1][0] > number:
             index -= 1

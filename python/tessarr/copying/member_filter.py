@@ -22,9 +22,10 @@ _Node = TypeVar("_Node")
 class MemberFilter:
     """Patterns of paths.
 
-    A pattern matches the last names of a path: ``ref`` matches ``ref`` and ``a/ref``. With a slash
-    in front it matches the whole path. In a name ``*``, ``?`` and ``[…]`` match as in a shell, and
-    ``**`` stands for any number of names. A pattern that matches a group stands for all below it.
+    A pattern matches the last names of a path: ``ref`` matches ``ref`` and ``a/ref``. With a
+    leading slash it matches the whole path. In a name ``*``, ``?`` and ``[…]`` match as in a shell,
+    and ``**`` matches any number of names. A pattern that matches a group applies to all nodes
+    below it.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ class MemberFilter:
         Raises
         ------
         ArgumentError
-            If a pattern is no text, or empty.
+            If a pattern is not a string, or is empty.
         """
         return cls(_parse_patterns("include", include), _parse_patterns("exclude", exclude))
 
@@ -68,7 +69,7 @@ class MemberFilter:
         Parameters
         ----------
         nodes
-            Nodes by path; ``""`` is the top one, which is always included.
+            Nodes by path; the filter always includes the top node ``""``.
 
         Raises
         ------

@@ -2,10 +2,11 @@
 
 netCDF-4 files are HDF5 files with conventions. A dimension scale that is attached to an axis
 names it. An attribute of one number has the shape ``(1,)``. Elements that equal the attribute
-``_FillValue`` are missing. xarray expects the same facts in other places of a Zarr array: axis
-names in ``dimension_names`` of format 3 and in the attribute ``_ARRAY_DIMENSIONS`` of format 2;
-missing elements in the encoded attribute ``_FillValue`` of format 3 and in the ``fill_value`` of
-format 2.
+``_FillValue`` are missing.
+
+xarray expects the same information in other members of a Zarr array. Format 3 has axis names in
+``dimension_names`` and the missing value in an encoded attribute ``_FillValue``. Format 2 has axis
+names in the attribute ``_ARRAY_DIMENSIONS`` and the missing value in ``fill_value``.
 """
 
 from __future__ import annotations
@@ -62,15 +63,15 @@ _INTERNAL: Final = frozenset(
         "_nc3_strict",
     )
 )
-"""Attributes by which HDF5 and netCDF-4 store dimensions and versions."""
+"""Attributes with which HDF5 and netCDF-4 store dimensions and versions."""
 
 _SCALE: Final = frozenset(("CLASS", "NAME"))
-"""Internal attributes of dimension scales; other libraries use these names otherwise."""
+"""Internal attributes of dimension scales; other libraries use these names differently."""
 
 _BARE_DIMENSION: Final = "This is a netCDF dimension but not a netCDF variable"
 
 _NOT_A_COORDINATE: Final = "_nc4_non_coord_"
-"""The prefix of a variable that has the name of a dimension and is not its coordinate."""
+"""The prefix of a variable that has the name of a dimension but is not its coordinate."""
 
 
 def is_netcdf(node: Any) -> bool:
@@ -171,8 +172,8 @@ def _find_dimension_names(array: Any) -> dict[int, str]:
 def dimension_length(scale: Any) -> int:
     """Return the length of the dimension of a one-dimensional dimension scale.
 
-    The library of netCDF does not extend the scale of an unlimited dimension: the longest variable
-    is as long as the dimension.
+    The netCDF library does not extend the scale of an unlimited dimension: the longest variable has
+    the length of the dimension.
     """
     length = int(scale.shape[0])
     for item in scale.attrs.get("REFERENCE_LIST", ()):
@@ -180,7 +181,7 @@ def dimension_length(scale: Any) -> int:
             variable = scale.file[item["dataset"]]
             length = max(length, int(variable.shape[int(item["dimension"])]))
         except (KeyError, ValueError, TypeError, IndexError, OSError, RuntimeError):
-            continue  # a reference to what was deleted
+            continue  # a reference to a deleted object
     return length
 
 
@@ -196,8 +197,8 @@ def _is_scale(array: Any) -> bool:
 def read_fill_value(array: Any, zarr_format: ZarrFormat) -> Any:
     """Return the fill value of a netCDF variable as an array of Zarr.
 
-    In format 2 xarray treats the fill value as missing elements, so that a variable without
-    ``_FillValue`` has none there.
+    In format 2 xarray treats elements with the fill value as missing. So a variable without
+    ``_FillValue`` gets no fill value in format 2.
     """
     marked = _missing_mark(array)
     if marked is not None:
@@ -267,11 +268,11 @@ def array_attributes(
     dtype
         The data type of the copy.
     zarr_format
-        Its format.
+        The format of the copy.
     skip
         Called with the name of an attribute that cannot be copied, and the reason.
     is_single_array
-        Whether the group of the array is not copied, so that it cannot hold enumerations.
+        Whether the copy excludes the group of the array, which would hold enumerations.
     """
     in_netcdf = is_netcdf(array)
     attributes = convert_attributes(array, skip, without={FILL_VALUE} if in_netcdf else set())
@@ -316,7 +317,7 @@ def enum_members(array: Any) -> dict[str, int] | None:
 
 
 def _flag_attributes(members: Mapping[str, int]) -> dict[str, Any]:
-    """Return an enumeration as the attributes that the CF conventions have for it."""
+    """Return the attributes of the CF conventions for an enumeration."""
     ordered = sorted(members.items(), key=lambda member: member[1])
     return {
         "flag_values": [value for _, value in ordered],
@@ -327,7 +328,7 @@ def _flag_attributes(members: Mapping[str, int]) -> dict[str, Any]:
 def convert_attributes(
     node: Any, skip: Callable[[str, str], None], without: AbstractSet[str] = frozenset()
 ) -> dict[str, Any]:
-    """Return the attributes of a node as JSON, without internal and excluded ones."""
+    """Return the attributes of a node as JSON, except internal and excluded ones."""
     attrs: Any = getattr(node, "attrs", {})
     in_netcdf = is_netcdf(node)
     internal = _INTERNAL | _SCALE if _is_h5py(node) and _has_scale_class(attrs) else _INTERNAL
@@ -364,12 +365,12 @@ def to_json(value: Any, *, in_netcdf: bool = False) -> Any:
     value
         The value, as h5py reads it.
     in_netcdf
-        Whether an array of one element becomes a scalar, and an empty value a text.
+        Whether an array of one element becomes a scalar, and an empty value becomes text.
 
     Raises
     ------
     NotJSONError
-        If JSON cannot hold it.
+        If JSON cannot represent the value.
 
     Examples
     --------
@@ -403,10 +404,10 @@ def to_text(value: Any) -> Any:
     Raises
     ------
     NotJSONError
-        If it is an opaque value or a reference, or if its text is not UTF-8.
+        If the value is opaque or a reference, or if its text is not UTF-8.
     """
     if isinstance(value, bytes | str):
-        # h5py decodes the bytes of text of variable length, those that are not UTF-8 to surrogates.
+        # h5py decodes variable-length text; invalid UTF-8 becomes surrogates.
         encoded = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
         try:
             return encoded.decode("utf-8")

@@ -1,7 +1,7 @@
 """netCDF-3 files as the source of a copy, read by the package netCDF4 or SciPy.
 
-Both packages read variables and attributes; they differ in the names of their methods, which a
-reader hides. Neither reads from several threads at a time, so that a lock guards the file.
+Both packages read variables and attributes; a reader hides the different names of their methods.
+Neither package is thread-safe, so that a lock guards the file.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _SciPyReader:
         self.variables: Mapping[str, Any] = self.source.variables
 
     def dtype(self, variable: Any) -> np.dtype[Any]:
-        # SciPy has the attributes of a variable as attributes in Python: one may be called dtype.
+        # In SciPy, attributes of a variable are Python attributes, and one may have the name dtype.
         dtype: np.dtype[Any] = np.dtype(variable.data.dtype)
         return dtype
 
@@ -80,7 +80,7 @@ def open_file(path: Any) -> File:
     Raises
     ------
     UnsupportedError
-        If no package that reads it is installed.
+        If neither package is installed.
     DataError
         If the file is damaged.
     """
@@ -193,7 +193,7 @@ class Variable:
             If the file is damaged.
         """
         try:
-            # SciPy warns at closing where something refers to its variables, so none is kept.
+            # SciPy warns on closing if references to its variables exist, so do not store one.
             with self.file.lock:
                 return np.array(self.file.reader.variables[self.name][key], self.dtype)
         except (OSError, RuntimeError, ValueError, IndexError) as error:

@@ -49,7 +49,7 @@ class CopyStep:
     ranges
         The part of an array to copy.
     as_stored
-        Whether raw chunks are copied.
+        Whether to copy raw chunks.
     """
 
     name: str
@@ -75,7 +75,7 @@ def plan_steps(
     zarr_format: ZarrFormat,
     member_filter: MemberFilter = ALL_MEMBERS,
 ) -> list[CopyStep]:
-    """Return what is to be done, the node at the top first.
+    """Return the steps of a copy, the top node first.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def plan_steps(
 def _reason_not_storable(
     path: str, node: Any, settings: Mapping[str, Any], zarr_format: ZarrFormat
 ) -> str | None:
-    """Return why a node of another library is skipped, if it is; the top node never is."""
+    """Return why the copy skips a node of another library, or None; it never skips the top node."""
     if isinstance(node, ArrayMeta | GroupMeta) or not path:
         return None
     return hdf5.reason_not_storable(path, node, zarr_format, settings.get("dtype"))
@@ -208,7 +208,7 @@ def _meta_unchanged(
 def _meta_with_settings(
     array: Any, store: Store, shape: Shape, overrides: dict[str, Any], zarr_format: ZarrFormat
 ) -> ArrayMeta:
-    """Return metadata with the given settings, and for all others those of an array."""
+    """Return metadata from the overriding settings and the settings of an array."""
     settings = {"zarr_format": zarr_format, "shape": shape, **overrides}
     like = settings_like(array, settings, with_metadata=True)
     if isinstance(array, Array):
@@ -232,7 +232,7 @@ def _meta_with_settings(
 
 
 def _is_foreign(array: Any) -> bool:
-    """Return whether an array belongs to a library other than one for Zarr."""
+    """Return whether an array belongs to a library without Zarr arrays."""
     return not hasattr(array, "zarr_format") and not hasattr(array, "fill_value")
 
 
@@ -256,7 +256,7 @@ _CHUNK_SETTINGS: Final = ("chunks", "shards")
 
 
 class _ChunkSettings:
-    """Settings whose chunks and shards may apply to some arrays only."""
+    """Settings whose chunks and shards may apply to only some arrays."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = {name: value for name, value in settings.items() if value is not None}

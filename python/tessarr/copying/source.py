@@ -39,7 +39,7 @@ class StoredSource:
     Parameters
     ----------
     store, path
-        Where.
+        The store, and the path of the node.
     meta
         The metadata of the node.
     """
@@ -52,7 +52,7 @@ class StoredSource:
 
     @property
     def zarr_format(self) -> ZarrFormat:
-        """The format of the node; 2 for one of format 1."""
+        """The format of the node; 2 for format 1."""
         return self.meta.zarr_format
 
     @property
@@ -65,7 +65,7 @@ class StoredSource:
         return self.meta.consolidated is not None
 
     def nodes(self, member_filter: MemberFilter = ALL_MEMBERS) -> dict[str, Any]:
-        """Return the metadata of included nodes by path from the top one, which is "".
+        """Return the metadata of included nodes by path from the top node, whose path is "".
 
         Raises
         ------
@@ -88,16 +88,16 @@ class StoredSource:
         return selected
 
     def array(self, path: str, meta: ArrayMeta) -> Array:
-        """Return one of the arrays."""
+        """Return an array of the source."""
         return bind_array(meta, self.store, self._at(path), read_only=True)
 
     def keys_of(self, path: str) -> list[str]:
-        """Return the keys of a node and all below."""
+        """Return the keys of a node and of all nodes below."""
         prefix = prefix_of(self._at(path))
         return [key for key in self._keys if key.startswith(prefix)]
 
     def fingerprint(self) -> str | None:
-        """Return a hash of cheap facts about all stored values."""
+        """Return a hash of the keys and cheap properties of all stored values."""
         return fingerprint(self.store, prefix_of(self.path), self._keys)
 
     def close(self) -> None:
@@ -121,7 +121,7 @@ class ForeignSource:
     node
         A node with a shape, or keys.
     zarr_format
-        Its Zarr format; None for other libraries.
+        The Zarr format of the node; None for other libraries.
     """
 
     node: Any
@@ -132,16 +132,16 @@ class ForeignSource:
 
     @property
     def is_consolidated(self) -> bool:
-        """Whether the copy gets consolidated metadata, as that of a netCDF file does."""
+        """Whether the copy gets consolidated metadata, which applies to netCDF files."""
         return self._top is not None and netcdf.is_netcdf(self._top)
 
     def nodes(self, member_filter: MemberFilter = ALL_MEMBERS) -> dict[str, Any]:
-        """Return the included nodes by path from the top one, which is "".
+        """Return the included nodes by path from the top node, whose path is "".
 
         Raises
         ------
         UnsupportedError
-            If the top one is an array that cannot be copied.
+            If the top node is an array that cannot be copied.
         ArgumentError
             If no node is included.
         """
@@ -158,7 +158,7 @@ class ForeignSource:
         return selected
 
     def array(self, path: str, node: Any) -> Any:
-        """Return one of the arrays."""
+        """Return an array of the source."""
         return node
 
     def fingerprint(self) -> str | None:

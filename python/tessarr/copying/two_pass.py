@@ -1,11 +1,12 @@
 """Two-pass rechunking through a scratch folder, where one pass would decode chunks too often.
 
-From slices to columns, in memory that holds a few of either, one pass would decode every slice
-again for each of the few columns that fit. Instead slices are divided into pieces, which are
-stored uncompressed, and columns are assembled from these: everything is read and written twice,
-and nothing more often. A piece is as large as what fits into memory of both: along each axis it
-has the shorter length of a region of slices and a region of columns. All pieces of a region of
-slices make one file, a shard.
+Consider a copy from slices to columns in memory for a few of either. One pass would decode every
+slice again for each group of columns that fits into memory. Instead, the first pass divides slices
+into pieces and stores them uncompressed. The second pass assembles columns from the pieces. Every
+element is read and written exactly twice.
+
+Along each axis, a piece has the shorter length of a region of slices and a region of columns. All
+pieces of a region of slices form one file, a shard.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def plan_intermediate(
     shape, data_type
         The shape and the data type of the source.
     source, target
-        The chunk borders of each axis; None: anywhere.
+        The chunk borders of each axis; None allows a border anywhere.
     memory_bytes
         The maximum size of a region.
 
@@ -83,7 +84,7 @@ def _max_lengths(cuts: Sequence[Cuts | None], shape: Shape) -> Shape:
 
 
 def _grow_region(lengths: Shape, target: Shape, shape: Shape, max_items: int) -> Shape:
-    """Return a region of chunks, extended along axes where it is shorter than the target."""
+    """Return a region of chunks, extended along axes on which it is shorter than the target."""
     region = list(lengths)
     while True:
         ratios = [want / have for want, have in zip(target, region, strict=True)]
@@ -101,7 +102,7 @@ def _round_up(length: int, part: int) -> int:
 
 
 def _piece_length(slices: int, columns: int) -> int:
-    """Return a length of at most both that divides the first, or nearly so."""
+    """Return a length of at most both arguments that divides the first one, or nearly so."""
     limit = min(slices, columns)
     divisors: Sequence[int] = [n for n in range(-(-slices // limit), slices + 1) if slices % n == 0]
     length = slices // divisors[0]

@@ -49,17 +49,17 @@ class GroupCreation(GroupMembers):
         Parameters
         ----------
         name
-            Its name, or its path from here.
+            The name of the member, or its path from this group.
         overwrite
             Delete an existing node, with everything below it. By default an existing node is an
             error.
         attributes
-            Its attributes.
+            The attributes of the new group.
 
         Raises
         ------
         ExistsError
-            If there is a node at that path.
+            If a node exists at that path.
         """
         self._check_writable()
         from tessarr.flow import create
@@ -79,7 +79,7 @@ class GroupCreation(GroupMembers):
         return created
 
     def create_groups(self, *names: str, **settings: Any) -> tuple[Self, ...]:
-        """Create several groups, as `create_group` does each of them.
+        """Create several groups with `create_group`.
 
         Examples
         --------
@@ -99,14 +99,14 @@ class GroupCreation(GroupMembers):
         Parameters
         ----------
         name
-            Its name, or its path from here.
+            The name of the member, or its path from this group.
         overwrite
             Delete an existing node, with everything below it, and create the group.
 
         Raises
         ------
         NotFoundError
-            If there is an array.
+            If `name` is an array.
         """
         if overwrite:
             return self.create_group(name, overwrite=True)
@@ -121,21 +121,21 @@ class GroupCreation(GroupMembers):
                 return self.get_group(name)
 
     def require_groups(self, *names: str) -> tuple[Self, ...]:
-        """Return several groups, as `require_group` does each of them."""
+        """Return several groups; create groups that do not exist."""
         return tuple([self.require_group(name) for name in names])
 
     def create_hierarchy(
         self, nodes: Mapping[str, Any], *, overwrite: bool = False
     ) -> Iterator[tuple[str, Array | Self]]:
-        """Create several nodes, and missing groups above them: all of them, or none.
+        """Create several nodes, and missing groups above them: all nodes, or none.
 
         Parameters
         ----------
         nodes
-            The nodes to create, by path from this group. A mapping with a ``shape`` is an array,
-            with settings as `create_array` takes them; None, or a mapping with nothing but
-            ``attributes``, is a group. Nodes, their metadata, and documents as JSON (those of
-            zarr-python, too) say what they say: nodes like these are created, without their values.
+            The nodes to create, by path from this group. A mapping with a ``shape`` describes an
+            array by keywords of `create_array`. None, or a mapping with only ``attributes``,
+            describes a group. Nodes, their metadata, and JSON metadata documents (also those of
+            zarr-python) describe nodes like these, without values.
         overwrite
             Delete existing nodes, with everything below them. By default existing nodes are an
             error.
@@ -143,14 +143,15 @@ class GroupCreation(GroupMembers):
         Returns
         -------
         iterator of (str, Array or Group)
-            The new nodes, by path, sorted; the groups between, too. They exist already.
+            The new nodes with their paths, sorted, including missing groups. All of them exist
+            when the method returns.
 
         Raises
         ------
         ExistsError
-            If there is a node at one of the paths, or an array above one; nothing has changed.
+            If a node exists at one of the paths, or an array above one; the store is unchanged.
         ArgumentError, MetadataError
-            If what is to be created is not valid; nothing has changed.
+            If a description is invalid; the store is unchanged.
 
         Examples
         --------
@@ -190,14 +191,14 @@ class GroupCreation(GroupMembers):
         Parameters
         ----------
         name
-            Its name, or its path from here.
+            The name of the member, or its path from this group.
         shape, dtype, data, **settings
-            As for `tessarr.create_array`. It has the format of the group.
+            As for `tessarr.create_array`. The format is that of the group.
 
         Raises
         ------
         ExistsError
-            If there is a node at that path, and `overwrite` is false.
+            If a node exists at that path, and `overwrite` is false.
 
         Examples
         --------
@@ -219,7 +220,7 @@ class GroupCreation(GroupMembers):
         return created
 
     def _array_settings(self, settings_given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return settings of a new array as this group completes them."""
+        """Return the settings of a new array with the defaults of this group."""
         settings = {**self._runtime_settings, **settings_given}
         if settings.pop("storage_options", None):
             raise TypeError("storage_options are of the store, which the group has opened already")
@@ -238,7 +239,7 @@ class GroupCreation(GroupMembers):
         data: Any = None,
         **settings: Any,
     ) -> Array:
-        """Create an array: what h5py and zarr-python 2 call `create_array`.
+        """Create an array: `create_array` under the name of h5py and zarr-python 2.
 
         Examples
         --------
@@ -266,21 +267,21 @@ class GroupCreation(GroupMembers):
         Parameters
         ----------
         name
-            Its name, or its path from here.
+            The name of the member, or its path from this group.
         shape, dtype
-            The required shape and data type. A data type fits if it can be cast safely to that of
-            the array.
+            The required shape and data type. A data type fits if NumPy can cast it safely to that
+            of the array.
         exact
-            Whether the data type has to be the same.
+            Whether the data type must be equal.
         **settings
-            For a new array, as for `create_array`.
+            Settings for a new array, as for `create_array`.
 
         Raises
         ------
         TypeError
-            If there is an array, and it has another shape, or its data type does not fit.
+            If the array exists and has another shape, or its data type does not fit.
         NotFoundError
-            If there is a group.
+            If `name` is a group.
         """
         if settings.pop("overwrite", False):
             return self.create_array(name, shape, dtype, overwrite=True, **settings)
@@ -311,7 +312,7 @@ class GroupCreation(GroupMembers):
     require_dataset = require_array
 
     def empty(self, name: str, shape: ShapeLike, **settings: Any) -> Array:
-        """Create an array whose elements are undefined until they are written."""
+        """Create an array with undefined elements."""
         return self.create_array(name, shape, fill_value=None, **settings)
 
     def zeros(self, name: str, shape: ShapeLike, **settings: Any) -> Array:
@@ -334,7 +335,7 @@ class GroupCreation(GroupMembers):
         return self.create_array(name, shape, fill_value=fill_value, **settings)
 
     def array(self, name: str, data: Any, **settings: Any) -> Array:
-        """Create an array that holds `data`, with its chunks if it has any."""
+        """Create an array from `data`, with the chunks of `data` if it has any."""
         from tessarr.array.like import chunks_of
 
         return self.create_array(name, data=data, **{"chunks": chunks_of(data), **settings})
@@ -345,9 +346,9 @@ class GroupCreation(GroupMembers):
         Parameters
         ----------
         name
-            Its name, or its path from here.
+            The name of the member, or its path from this group.
         data, fill_value, **settings
-            The other array, and what is to be otherwise: as for `tessarr.full_like`.
+            The other array and settings that override its settings, as for `tessarr.full_like`.
 
         Examples
         --------
@@ -371,19 +372,19 @@ class GroupCreation(GroupMembers):
         return self.full_like(name, data, 1, **settings)
 
     def empty_like(self, name: str, data: Any, **settings: Any) -> Array:
-        """Create an array like another one whose elements are undefined until they are written."""
+        """Create an array like another one, with undefined elements."""
         return self.full_like(name, data, None, **settings)
 
     def create_dataset_like(self, name: str, other: Any, **settings: Any) -> Array:
-        """Create an array like another one, without its values: what h5py calls `full_like`."""
+        """Create an array like another one, without its values: `full_like` under h5py's name."""
         return self.full_like(name, other, **settings)
 
-    # As in a dictionary
+    # Methods of dictionaries
 
     def __setitem__(self, name: str, value: Any) -> None:
-        """Store values as the array `name`, replacing an existing node.
+        """Store values as the array `name`, and replace an existing node.
 
-        An array of Tessarr is copied with all its settings and attributes.
+        The copy of a Tessarr array has all of its settings and attributes.
         """
         if isinstance(value, GroupMembers):
             raise TypeError(
@@ -404,7 +405,7 @@ class GroupCreation(GroupMembers):
     def update(
         self, other: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), /, **values: Any
     ) -> None:
-        """Store several arrays, as ``group[name] = value`` does each of them.
+        """Store several arrays, each like ``group[name] = value``.
 
         Examples
         --------
@@ -425,7 +426,7 @@ class GroupCreation(GroupMembers):
         return self.create_array(name, data=value)
 
     def _new_member_path(self, name: str) -> str:
-        """Return the path of a new member, which must not be that of this group or one above."""
+        """Return the path of a new member; raise an error for this group's path or one above."""
         path = self._member_path(name)
         if not path or f"{self._path}/".startswith(f"{path}/"):
             raise ExistsError(
@@ -437,7 +438,7 @@ class GroupCreation(GroupMembers):
         return path
 
     def _is_below_deleted(self, name: str) -> bool:
-        """Return whether a group between this one and a member is being deleted."""
+        """Return whether the deletion of a group between this one and a member is incomplete."""
         path = self._member_path(name)
         below = path[len(open_flow.prefix_of(self._path)) :]
         if "/" not in below or self._store.read_only:
@@ -447,7 +448,7 @@ class GroupCreation(GroupMembers):
         return run_flow(is_below_deleted(path, self._path), self._store)
 
     def _note_new(self, node: Array | Self) -> None:
-        """Add a new node to the consolidated metadata, if the group was opened by it."""
+        """Add a new node to the consolidated metadata, if the group uses it."""
         if self._consolidated is not None and self._consolidated.covers(node.path):
             node._consolidated = self._consolidated
             self._consolidated.remove(node.path)

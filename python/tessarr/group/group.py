@@ -1,4 +1,4 @@
-"""The class `Group`, and `bind_node`, which makes a node from metadata and a store."""
+"""The class `Group`, and `bind_node`, which creates a node object from metadata and a store."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Group(GroupCreation):
     synchronizer
         The synchronizer of the group's arrays; see `tessarr.open_array`.
     cache_attrs
-        Whether the group keeps its metadata until `refresh`. If False, every access reads the
+        Whether the group caches its metadata until `refresh`. If False, every access reads the
         metadata of the group, and of arrays that it opens, again.
     zarr_format, zarr_version
         The only format to look for.
@@ -57,13 +57,14 @@ class Group(GroupCreation):
 
     Notes
     -----
-    The group looks up members in the store each time, so that nodes of other programs show; it
-    keeps only its own attributes. A name may be a path: ``g["a/b"]`` is ``g["a"]["b"]`` in one
-    step. A path with a leading slash begins at the root of the store. Iteration is sorted by name.
-    Members whose names allow it are attributes, too: ``g.temperature``.
+    A group looks up members in the store on every access, so that it sees changes by other
+    programs; it caches only its own attributes. A name may be a path: ``g["a/b"]`` is
+    ``g["a"]["b"]`` in one step. A path with a leading slash starts at the root of the store.
+    Iteration is sorted by name. Members whose names are identifiers are attributes, too:
+    ``g.temperature``.
 
-    A group that was opened by its consolidated metadata (see `tessarr.open_group`) knows all nodes
-    below it and looks up none: nodes of other programs show only after `refresh`.
+    A group with consolidated metadata (see `tessarr.open_group`) knows all nodes below it and looks
+    up none: it sees changes by other programs only after `refresh`.
 
     Examples
     --------
@@ -103,7 +104,7 @@ class Group(GroupCreation):
         runtime_settings = {} if synchronizer is None else {"synchronizer": synchronizer}
         if not cache_attrs:
             runtime_settings["cache_metadata"] = False
-        del meta_array  # arrays are read as NumPy's
+        del meta_array  # results are always NumPy arrays
         self._initialize(
             meta,
             resolved,
@@ -133,7 +134,7 @@ class Group(GroupCreation):
         return bind_node(meta, resolved, node_path, read_only=False, copies=copies)
 
     async def update_attributes_async(self, new_attributes: Mapping[str, Any]) -> Group:
-        """Set several attributes at once, as `update_attributes` does, and return the group."""
+        """Set several attributes in one step, as `update_attributes` does, and return the group."""
         import asyncio
 
         return await asyncio.to_thread(self.update_attributes, new_attributes)
@@ -150,7 +151,7 @@ class Group(GroupCreation):
         chunk_store: StoreLike = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Group:
-        """Create a group: `tessarr.create_group` is this.
+        """Create a group; the implementation of `tessarr.create_group`.
 
         Parameters
         ----------
@@ -191,7 +192,7 @@ class Group(GroupCreation):
 
     @property
     def metadata(self) -> GroupMeta:
-        """The metadata, whatever the format; not to be modified."""
+        """The metadata in the model of format 3. Do not modify it."""
         if not self._runtime_settings.get("cache_metadata", True):
             self.refresh()
         return self._meta
@@ -203,7 +204,7 @@ class Group(GroupCreation):
 
     @property
     def info(self) -> GroupInfo:
-        """A table about the group, to print; costs as much as `members`.
+        """A table of information about the group, for printing; takes the requests of `members`.
 
         Examples
         --------
@@ -232,12 +233,12 @@ class Group(GroupCreation):
         return self.info
 
     def info_items(self) -> list[tuple[str, str]]:
-        """Return `info` as labels and values, as zarr-python 2.18 has it."""
+        """Return `info` as labels and values, as in zarr-python 2.18."""
         return self.info.items()
 
     @property
     def consolidated(self) -> bool:
-        """Whether the group was opened by consolidated metadata."""
+        """Whether the group uses consolidated metadata."""
         return self._consolidated is not None
 
     @property
@@ -247,7 +248,7 @@ class Group(GroupCreation):
 
     @property
     def file(self) -> Group:
-        """The group at the root of the store, as h5py calls it."""
+        """The group at the root of the store, under h5py's name."""
         return self._get_ancestor("")
 
     def _get_ancestor(self, path: str) -> Group:
@@ -256,7 +257,7 @@ class Group(GroupCreation):
         return self.get_group(f"/{path}")
 
     def refresh(self) -> None:
-        """Read the group's metadata again, and its consolidated metadata if it was opened by that.
+        """Read the group's metadata again, and its consolidated metadata if the group uses it.
 
         Nodes that the group opened use the new consolidated metadata, too; their own attributes and
         shapes do not change.
@@ -264,7 +265,7 @@ class Group(GroupCreation):
         Raises
         ------
         NotFoundError
-            If the group, or its consolidated metadata, is gone.
+            If the group, or its consolidated metadata, no longer exists.
 
         Examples
         --------
@@ -292,7 +293,7 @@ class Group(GroupCreation):
         self._consolidated.replace_content(copies)
         self._meta = own_meta
 
-    # Changes of what is below
+    # Changes of the hierarchy below
 
     def __delitem__(self, name: str) -> None:
         self._check_writable()
@@ -320,22 +321,22 @@ class Group(GroupCreation):
         Parameters
         ----------
         source, dest
-            The old and the new path, from here; from the root with a slash first. Missing groups
-            are created. Open nodes again that were opened at the old path.
+            The old and the new path, from this group, or from the root with a leading slash. The
+            method creates missing groups. Reopen nodes that you opened at the old path.
 
         Raises
         ------
         NotFoundError
-            If there is no node at `source`.
+            If no node exists at `source`.
         ExistsError
-            If there is one at `dest` already, or an array above.
+            If a node exists at `dest`, or an array above it.
         ArgumentError
-            If it is the root, or `dest` lies below `source`.
+            If `source` is the root, or `dest` is below `source`.
 
         Notes
         -----
-        In a folder this is one rename. Other stores copy the values one by one, the documents last,
-        and then delete the old ones: an interrupted move leaves the complete node at the old path.
+        A folder needs one rename. Other stores copy the values one by one, the documents last, and
+        then delete the old ones: an interrupted move leaves the complete node at the old path.
 
         Examples
         --------
@@ -360,7 +361,7 @@ class Group(GroupCreation):
         return f"Group({self.name}, zarr_format={self.zarr_format})"
 
     def _repr_html_(self) -> str:
-        # What is further below may be much, and far away: `tree` shows it.
+        # Show one level: a remote hierarchy may be large.
         return self.tree(level=1)._repr_html_()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -395,7 +396,7 @@ class Group(GroupCreation):
             meta, store, path, read_only=read_only, copies=consolidated, **runtime_settings
         )
 
-    # What the others stand on
+    # Internal methods
 
     def _bind(self, path: str, meta: NodeMeta) -> Array | Group:
         copies = (
@@ -409,7 +410,7 @@ class Group(GroupCreation):
         )
 
 
-# What a group has of a mapping is all that reading one takes.
+# A group has all methods for reading a mapping.
 Mapping.register(Group)  # pyright: ignore[reportAttributeAccessIssue] # it is an ABC
 
 
@@ -442,7 +443,7 @@ def bind_node(
     copies: Consolidated | None = None,
     **how: Any,
 ) -> Array | Group:
-    """Return the array or group that metadata describes, in a store; nothing is read.
+    """Return the array or group that metadata describes, without I/O.
 
     Parameters
     ----------

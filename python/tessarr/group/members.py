@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Keys(KeysView[str]):
-    """The names of the members of a group: a dynamic set, like the keys of a dictionary."""
+    """The names of the members of a group: a dynamic set view, like the keys of a dictionary."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ class Items(ItemsView[str, Any]):
 
 
 class GroupMembers(Node[GroupMeta]):
-    """Members of a group, without methods that change them."""
+    """Read access to the members of a group."""
 
     __slots__ = ()
 
@@ -74,7 +74,7 @@ class GroupMembers(Node[GroupMeta]):
     def _bind(self, path: str, meta: NodeMeta) -> Array | Self:
         """Return the node that metadata describes, with the settings of this group."""
 
-    # A mapping
+    # Methods of mappings
 
     def __getitem__(self, name: str) -> Array | Self:
         path = self._member_path(name)
@@ -103,12 +103,12 @@ class GroupMembers(Node[GroupMeta]):
     @overload
     def get(self, name: str, default: Any = None, *, getclass: bool) -> Any: ...
     def get(self, name: str, default: Any = None, *, getclass: bool = False) -> Any:
-        """Return the member `name`, or `default` where there is none.
+        """Return the member `name`, or `default` if it does not exist.
 
         Parameters
         ----------
         name
-            Its name, or its path from here.
+            The name of the member, or its path from this group.
         default
             The result if the node does not exist.
         getclass
@@ -122,7 +122,7 @@ class GroupMembers(Node[GroupMeta]):
         return type(node) if getclass else node
 
     def get_array(self, name: str) -> Array:
-        """Return the array `name`; a group is an error."""
+        """Return the array `name`; raise an error if it is a group."""
         path = self._member_path(name)
         meta = self._find_meta(path)
         if not isinstance(meta, ArrayMeta):
@@ -132,7 +132,7 @@ class GroupMembers(Node[GroupMeta]):
         return node
 
     def get_group(self, name: str) -> Self:
-        """Return the group `name`; an array is an error."""
+        """Return the group `name`; raise an error if it is an array."""
         path = self._member_path(name)
         meta = self._find_meta(path)
         if not isinstance(meta, GroupMeta):
@@ -142,7 +142,7 @@ class GroupMembers(Node[GroupMeta]):
         return node
 
     def __getattr__(self, name: str) -> Any:
-        # Programs look for names with an underscore to see what an object can do.
+        # Programs look up names with an underscore to detect protocols.
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         try:
@@ -190,22 +190,22 @@ class GroupMembers(Node[GroupMeta]):
         return run_flow(walk.list_names(self._path, self._meta.zarr_format), self._store)
 
     def keys(self) -> Keys:
-        """Return the names of the members, sorted: a view, as of a dictionary.
+        """Return a view of the sorted names of the members, like that of a dictionary.
 
-        Iteration costs one listing; ``list(group)`` costs two, because Python requests the length
+        Iteration takes one listing; ``list(group)`` takes two, because Python requests the length
         first.
         """
         return Keys(self)
 
     def values(self) -> Values:
-        """Return the members, sorted by name: a view, as of a dictionary.
+        """Return a view of the members, sorted by name, like that of a dictionary.
 
         A member that cannot be opened is a `tessarr.Unreadable`, as in `members`.
         """
         return Values(self)
 
     def items(self) -> Items:
-        """Return the members with their names, sorted: a view, as of a dictionary.
+        """Return a view of the members with their names, sorted, like that of a dictionary.
 
         A member that cannot be opened is a `tessarr.Unreadable`, as in `members`.
         """
@@ -216,23 +216,22 @@ class GroupMembers(Node[GroupMeta]):
     def members(
         self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
     ) -> tuple[tuple[str, Array | Self | Unreadable], ...]:
-        """Return the nodes below the group with their paths from here, sorted.
+        """Return the nodes below the group with their paths from this group, sorted.
 
-        A node that cannot be opened is a `tessarr.Unreadable`, which raises the error when it
-        is used: its metadata are damaged, or it needs a codec that is missing or not allowed.
+        A node that cannot be opened is a `tessarr.Unreadable`, whose use raises the error. Its
+        metadata is damaged, or it needs a codec that is missing or not allowed.
 
         Parameters
         ----------
         max_depth
-            0 for the members, 1 for these and theirs, and so on; None for all.
+            0 for the members, 1 for these and their members, and so on; None for all levels.
         use_consolidated_for_children
-            Whether a group that was opened by consolidated metadata uses it. False lists the store.
+            Whether to use the consolidated metadata of the group, if any. False lists the store.
 
         Notes
         -----
-        Costs one listing per group and one or three requests per node, in two or
-        three round trips per level. Chunks are never listed. With consolidated metadata
-        it costs nothing.
+        The method takes one listing per group and one or three requests per node, in two or three
+        round trips per level. It never lists chunks. Consolidated metadata needs no request.
         """
         metas = self._list_members(max_depth, stored=not use_consolidated_for_children)
         return tuple(
@@ -245,22 +244,22 @@ class GroupMembers(Node[GroupMeta]):
             return Unreadable(path, meta)
         try:
             return self._bind(path, meta)
-        except (MetadataError, UnsupportedError) as error:  # of a pickled array, say
+        except (MetadataError, UnsupportedError) as error:  # such as for a pickled array
             return Unreadable(path, error)
 
     def nmembers(self, max_depth: int | None = 0) -> int:
-        """Return how many nodes are below the group, to the depth that `members` takes."""
+        """Return the number of nodes below the group; `max_depth` as for `members`."""
         return len(self._list_members(max_depth))
 
     def arrays(self, recurse: bool = False) -> Iterator[tuple[str, Array]]:  # noqa: FBT002
         """Iterate over the arrays among the members, with their names, sorted.
 
-        Members that cannot be opened are left out; `members` has them.
+        The iteration omits members that cannot be opened; `members` includes them.
 
         Parameters
         ----------
         recurse
-            Whether arrays of the groups below follow, too, each with its path from here.
+            Whether to include arrays of the groups below, with their paths from this group.
 
         Examples
         --------
@@ -282,7 +281,7 @@ class GroupMembers(Node[GroupMeta]):
         Parameters
         ----------
         recurse
-            Whether the groups below these follow, too, each with its path from here.
+            Whether to include groups on deeper levels, with their paths from this group.
         """
         for name, node in self.members(_depth(recurse)):
             if isinstance(node, type(self)):
@@ -307,23 +306,23 @@ class GroupMembers(Node[GroupMeta]):
         return (node for _, node in self.groups(recurse))
 
     def visititems(self, function: Callable[[str, Any], T | None]) -> T | None:
-        """Call a function with the path and the node of everything below the group.
+        """Call a function with the path and the node of each node below the group.
 
         Parameters
         ----------
         function
-            Given the path from here and the array or group; a group comes before what is
-            in it, names are sorted. What is not None ends the walk.
+            Receives the path from this group, and the array or group. A group comes before its
+            members, and names are sorted. A result other than None ends the walk.
 
         Returns
         -------
         object
-            What the function returned that ended the walk, else None.
+            The result that ended the walk, or None.
 
         Notes
         -----
-        Costs as much as `members` of all depths, and what is below is known before the
-        function is called first: it may change the hierarchy.
+        The method takes the requests of `members` of all depths. It lists all nodes before the
+        first call of the function, so that the function may change the hierarchy.
 
         Examples
         --------
@@ -344,7 +343,7 @@ class GroupMembers(Node[GroupMeta]):
         return None
 
     def visit(self, function: Callable[[str], T | None]) -> T | None:
-        """Call a function with the path of everything below the group, as `visititems` does."""
+        """Call a function with the path of each node below the group, as `visititems` does."""
         for path in self._list_members(None):
             result = function(path)
             if result is not None:
@@ -370,13 +369,12 @@ class GroupMembers(Node[GroupMeta]):
         Parameters
         ----------
         expand
-            Whether all groups are unfolded at first, in a notebook; by default the first
-            level is.
+            Whether a notebook initially shows all groups unfolded; by default only the first level.
         level
-            How many levels to draw; by default all.
+            The number of levels to draw; by default all.
         max_nodes
-            How many nodes are drawn at most, before what is left is only counted; None
-            for all.
+            The maximum number of nodes to draw; the view shows the number of further nodes. None
+            draws all nodes.
         plain
             Accepted for zarr-python; the tree is always plain text.
 
@@ -395,7 +393,7 @@ class GroupMembers(Node[GroupMeta]):
         members = {} if level == 0 else self._list_members(None if level is None else level - 1)
         return Tree(self.name, members, expand=expand, max_nodes=max_nodes)
 
-    # What the others stand on
+    # Internal methods
 
     def _member_path(self, name: str | bytes) -> str:
         if isinstance(name, bytes):  # h5py takes both

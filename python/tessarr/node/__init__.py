@@ -1,1 +1,1 @@
-"""What arrays and groups share: attributes, synchronizers, info tables, tree and HTML views."""
+"""Shared parts of arrays and groups: attributes, synchronizers, info tables, tree, HTML."""

@@ -37,18 +37,16 @@ class _Owner(Protocol):
 class Attributes(MutableMapping[str, Any]):
     """The attributes of an array or a group.
 
-    Values are what JSON holds: None, booleans, numbers, strings, lists and
-    objects. NumPy scalars and arrays, and tuples, are converted. NaN and
-    infinities are stored as tokens that JSON lacks, with a warning; the option
-    ``nan_attributes`` omits the warning or refuses them.
+    Values are JSON values: None, booleans, numbers, strings, lists and objects. NumPy scalars and
+    arrays, and tuples, are converted. NaN and infinities become tokens that strict JSON lacks,
+    with a warning; the option ``nan_attributes`` omits the warning or rejects them.
 
     Notes
     -----
-    Attributes are read when the node is opened; reading one costs no request.
-    Each change is one read and one conditional write of the stored document: it
-    begins from what is stored now, so attributes that others have set in the
-    meantime are kept, and a change that fails changes nothing, neither here
-    nor in the store. What is read is a copy: assign to change it.
+    Opening a node reads its attributes; reading one attribute takes no request. Each change is one
+    read and one conditional write of the stored document. So a change preserves attributes that
+    other programs have set meanwhile. A failed change has no effect, neither on this object nor on
+    the store. Reading returns a copy: assign to change an attribute.
 
     Examples
     --------
@@ -100,18 +98,18 @@ class Attributes(MutableMapping[str, Any]):
         return deepcopy(dict(self._owner.metadata.attributes))
 
     def put(self, attributes: Mapping[str, Any]) -> None:
-        """Replace all attributes at once.
+        """Replace all attributes in one step.
 
         Parameters
         ----------
         attributes
-            The new ones.
+            The new attributes.
         """
         new = dict(attributes)
         self._change(lambda _: new)
 
     def clear(self) -> None:
-        """Remove all attributes at once."""
+        """Remove all attributes in one step."""
         self.put({})
 
     def update(  # type: ignore[override]
@@ -120,14 +118,14 @@ class Attributes(MutableMapping[str, Any]):
         /,
         **attributes: Any,
     ) -> None:
-        """Set several attributes at once: all of them, or none if one cannot be stored.
+        """Set several attributes in one step: all of them, or none if one cannot be stored.
 
         Parameters
         ----------
         other
             Names and values.
         **attributes
-            More of them.
+            More names and values.
         """
         try:
             new = dict(other, **attributes)
@@ -136,17 +134,17 @@ class Attributes(MutableMapping[str, Any]):
         self._change(lambda old: {**old, **new})
 
     def remove(self, *names: str) -> None:
-        """Remove several attributes at once: all of them, or none if one is absent.
+        """Remove several attributes in one step: all of them, or none if one is absent.
 
         Parameters
         ----------
         *names
-            Their names.
+            The names of the attributes.
 
         Raises
         ------
         NotFoundError
-            If there is no such attribute.
+            If an attribute does not exist.
         """
 
         def without(old: dict[str, Any]) -> dict[str, Any]:

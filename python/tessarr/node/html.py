@@ -21,7 +21,7 @@ _LONGEST: Final = 140
 _SHORTEST: Final = 12
 
 _MOST_LINES: Final = 40
-"""More chunks than this along an axis are not drawn one by one."""
+"""The maximum number of chunks along an axis that are drawn individually."""
 
 _THIN: Final = 'stroke="#8aa9c8" stroke-width="0.7"'
 _THICK: Final = 'stroke="#2f5f8f" stroke-width="1.6"'
@@ -50,9 +50,9 @@ def render_array(name: str, meta: ArrayMeta, rows: Iterable[tuple[str, str]]) ->
     Parameters
     ----------
     name
-        Its name.
+        The name of the array.
     meta
-        Its metadata.
+        The metadata of the array.
     rows
         The labels and values of the table.
     """
@@ -65,7 +65,7 @@ def render_array(name: str, meta: ArrayMeta, rows: Iterable[tuple[str, str]]) ->
 def render_chunks(meta: ArrayMeta) -> str:
     """Return a drawing (SVG) of the last two axes of an array, cut into chunks and shards.
 
-    An array of one axis is a row; without axes, or without elements, there is nothing to draw.
+    An array with one axis is a row. An array without axes or elements has no drawing.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def render_chunks(meta: ArrayMeta) -> str:
 
 
 def _part_lengths(cuts: Sequence[Cuts], shape: Shape) -> list[tuple[int, ...]]:
-    """Return the lengths of the parts of each axis; of none that has too many to draw."""
+    """Return the lengths of the parts of each axis; none for an axis with too many parts."""
     pairs = zip(cuts, shape, strict=True)
     return [cut.lengths(n) if cut.count(n) <= _MOST_LINES else () for cut, n in pairs]
 

@@ -33,7 +33,7 @@ Meta = TypeVar("Meta", ArrayMeta, GroupMeta)
 
 
 def format_size(size_bytes: int) -> str:
-    """Return a size to read: bytes below 1 KiB, else one decimal and a unit of 1024.
+    """Return a readable size: bytes below 1 KiB, else one decimal and a unit of 1024.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def format_size(size_bytes: int) -> str:
 
 
 def format_axis(lengths: int | tuple[int, ...]) -> str:
-    """Return the lengths of the chunks of an axis to read: long lists without their middle.
+    """Return readable chunk lengths of an axis; a long list loses its middle.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def format_axis(lengths: int | tuple[int, ...]) -> str:
 
 
 def format_lengths(lengths: ChunkLengths) -> str:
-    """Return the lengths of the chunks of all axes to read.
+    """Return readable chunk lengths of all axes.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def format_lengths(lengths: ChunkLengths) -> str:
 
 
 def format_array(name: str, meta: ArrayMeta) -> str:
-    """Return an array in one line."""
+    """Return a description of an array in one line."""
     where = f"{name}, " if name != "/" else ""
     shards = f", shards={format_lengths(meta.shards)}" if meta.shards else ""
     chunks = format_lengths(meta.chunks)
@@ -90,15 +90,15 @@ class NodeInfo(Generic[Meta]):
     Parameters
     ----------
     name
-        The path, with a slash first.
+        The path, with a leading slash.
     meta
         The metadata.
     read_only
-        Whether it was opened for reading only.
+        Whether the node rejects changes.
     store
-        The store in words.
+        A description of the store.
     store_type, chunk_store_type, synchronizer_type
-        The names of their classes; None without a separate one.
+        The names of the classes; None without a separate object.
     """
 
     name: str
@@ -110,7 +110,7 @@ class NodeInfo(Generic[Meta]):
     synchronizer_type: str | None
 
     def asdict(self) -> JSONObject:
-        """Return what there is to say as plain JSON."""
+        """Return the information as plain JSON."""
         return {
             "path": self.name,
             "zarr_format": self.meta.zarr_format,
@@ -121,7 +121,7 @@ class NodeInfo(Generic[Meta]):
 
     @abstractmethod
     def items(self) -> list[tuple[str, str]]:
-        """Return what there is to say as labels and values, as zarr-python 2.18 has them."""
+        """Return the information as labels and values, as in zarr-python 2.18."""
 
     def store_items(self) -> list[tuple[str, str]]:
         """Return the classes of the stores and the synchronizer, as labels and values."""
@@ -157,11 +157,11 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
     Parameters
     ----------
     name, meta, read_only, store, store_type, chunk_store_type, synchronizer_type
-        As of every node.
+        As for `NodeInfo`.
     stored_bytes
-        Bytes of everything that is stored, metadata included.
+        The number of stored bytes, including metadata.
     chunk_count, stored_chunk_count
-        How many chunks there are, and how many of them are stored.
+        The number of chunks, and the number of stored chunks.
     """
 
     stored_bytes: int
@@ -170,12 +170,12 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of all elements, as they are in memory."""
+        """The bytes of all elements in memory."""
         return prod(self.meta.shape) * self.meta.data_type.item_bytes
 
     @property
     def ratio(self) -> float:
-        """How much smaller the array is stored; 0 if nothing is."""
+        """The ratio of the size in memory to the stored size; 0 without stored bytes."""
         return self.size_bytes / self.stored_bytes if self.stored_bytes else 0.0
 
     def codec_lines(self) -> list[tuple[str, str]]:
@@ -183,7 +183,7 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
         return codec_lines(self.meta)
 
     def asdict(self) -> JSONObject:
-        """Return what there is to say as plain JSON."""
+        """Return the information as plain JSON."""
         meta = self.meta
         fill = meta.fill_value
         return {
@@ -208,7 +208,7 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
         }
 
     def items(self) -> list[tuple[str, str]]:
-        """Return what there is to say as labels and values, as zarr-python 2.18 has them."""
+        """Return the information as labels and values, as in zarr-python 2.18."""
         return [
             *([("Name", self.name)] if self.name != "/" else []),
             ("Type", "tessarr.Array"),
@@ -279,7 +279,7 @@ def lengths_to_json(lengths: ChunkLengths | None) -> list[int | list[int]] | Non
 
 
 def _listed_codecs(meta: ArrayMeta) -> list[Any]:
-    """Return the codecs that the metadata states; format 2 does not state ``bytes``."""
+    """Return the codecs of the metadata document, which omits ``bytes`` in format 2."""
     if meta.zarr_format == 3:
         return list(meta.codecs.codecs)
     arrays = meta.codecs.array_array[meta.order == "F" :]
@@ -295,11 +295,11 @@ class GroupInfo(NodeInfo[GroupMeta]):
     Parameters
     ----------
     name, meta, read_only, store, store_type, chunk_store_type, synchronizer_type
-        As of every node.
+        As for `NodeInfo`.
     arrays, groups, unreadable
         The names of the members.
     consolidated
-        Whether they are known from consolidated metadata.
+        Whether the group uses consolidated metadata.
     """
 
     arrays: tuple[str, ...]
@@ -308,7 +308,7 @@ class GroupInfo(NodeInfo[GroupMeta]):
     consolidated: bool = False
 
     def asdict(self) -> JSONObject:
-        """Return what there is to say as plain JSON."""
+        """Return the information as plain JSON."""
         return {
             "kind": "group",
             **super(GroupInfo, self).asdict(),
@@ -319,7 +319,7 @@ class GroupInfo(NodeInfo[GroupMeta]):
         }
 
     def items(self) -> list[tuple[str, str]]:
-        """Return what there is to say as labels and values, as zarr-python 2.18 has them."""
+        """Return the information as labels and values, as in zarr-python 2.18."""
         members = len(self.arrays) + len(self.groups) + len(self.unreadable)
         return [
             ("Name", self.name),

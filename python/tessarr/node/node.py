@@ -62,7 +62,7 @@ class Node(Generic[Meta]):
 
     @property
     def store_path(self) -> StorePath:
-        """The store and the path of the node, with which it can be opened again.
+        """The store and the path of the node, which `tessarr.open` accepts.
 
         Examples
         --------
@@ -75,7 +75,7 @@ class Node(Generic[Meta]):
 
     @property
     def name(self) -> str:
-        """The path with a slash first, as h5py has it."""
+        """The path with a leading slash, as in h5py."""
         return f"/{self._path}"
 
     @property
@@ -100,7 +100,7 @@ class Node(Generic[Meta]):
 
     @property
     def zarr_format(self) -> Literal[1, 2, 3]:
-        """The format: 2 or 3, or 1 for an array that can only be read."""
+        """The format: 2 or 3, or 1 for a read-only array."""
         return self._meta.document_format
 
     @property
@@ -111,7 +111,7 @@ class Node(Generic[Meta]):
         return Attributes(self, self._kind, self._set_attributes)
 
     def update_attributes(self, new_attributes: Mapping[str, Any]) -> Self:
-        """Set several attributes at once, keep the others, and return the node.
+        """Set several attributes in one step, preserve the others, and return the node.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class Node(Generic[Meta]):
         return self
 
     def close(self) -> None:
-        """Close the store, if it needs closing, as a Zip file does.
+        """Close the store, if it needs closing, like a Zip file.
 
         This closes all other nodes of the store. A ``with`` statement closes the node at its end.
         """
@@ -136,7 +136,7 @@ class Node(Generic[Meta]):
 
     @property
     def _place(self) -> tuple[Store, str]:
-        """The store and the path, for functions that accept a store: they accept a node, too."""
+        """The store and the path, for functions that accept a node instead of a store."""
         return self._store, self._path
 
     def _info_fields(self) -> dict[str, Any]:
@@ -159,7 +159,7 @@ class Node(Generic[Meta]):
         self._note_change()
 
     def _note_change(self) -> None:
-        """Update the consolidated metadata that this node shares with others."""
+        """Update the consolidated metadata that this node shares with other nodes."""
         if self._consolidated is not None:
             self._consolidated.put(self._path, self._meta)
 
@@ -244,7 +244,7 @@ class Unreadable:
     path
         The path in the store.
     error
-        Why it cannot be read.
+        The error that reading the node raised.
 
     Examples
     --------
@@ -266,7 +266,7 @@ class Unreadable:
 
     @property
     def name(self) -> str:
-        """The path with a slash first."""
+        """The path with a leading slash."""
         return f"/{self.path}"
 
     @property
@@ -275,7 +275,7 @@ class Unreadable:
         return self.path.rpartition("/")[2]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # protocols look whether there is a method
+        if name.startswith("__"):  # protocols check whether a method exists
             raise AttributeError(name)
         raise self.error.with_traceback(None)
 
@@ -287,5 +287,5 @@ class Unreadable:
 
 
 set_public_module("tessarr", Unreadable)
-# `tessarr` loads it late: doctest finds the examples here.
+# `tessarr` imports the class lazily: this lets doctest find the examples.
 __test__ = {"Unreadable": Unreadable}

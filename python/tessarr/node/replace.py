@@ -1,8 +1,8 @@
 """Replacement of a node in one atomic step.
 
-The new node is built beside the old one, in a folder (or below a prefix) that listings omit; then
+The new node is built beside the old one, in a folder (or below a prefix) that listings omit. Then
 one step exchanges both. After a crash, or on a full disk, either the old or the new node exists.
-The next replacement of the same node removes leftovers of such a program.
+The next replacement of the same node removes leftovers of a crash.
 
 Folders and files of the new node get the permissions of the old node.
 
@@ -56,16 +56,16 @@ def replace_node(
     meta
         The metadata of the node.
     build
-        Creates the node, and everything below it, at the root of the store that it receives; by
-        default only the document.
+        Creates the node, and everything below it, at the root of the store that it receives. By
+        default the function stores only the document.
     within
-        The path of a group that is known to exist: see `tessarr.flow.create.create_node`.
+        The path of a group that exists: see `tessarr.flow.create.create_node`.
 
     Returns
     -------
     bool
-        Whether the node was replaced. If not, nothing has changed: the store cannot do that, or no
-        node exists but other keys, or neither a node nor data exists.
+        Whether the node was replaced. If False, the store is unchanged: it does not support the
+        exchange, or the path holds keys without a node, or neither a node nor data exists.
     """
     stage = _find_staging(store, path)
     if stage is None:
@@ -75,7 +75,7 @@ def replace_node(
     ):
         return False
     groups = run_flow(create.prepare_ancestors(path, meta, within), store)
-    # What is below a group that is built is new, too.
+    # The nodes below a built group are new, too.
     rebuild = build is not None and isinstance(meta, GroupMeta)
     exchange = partial(_exchange, stage)
     flow = change_with_copies(groups, path, exchange, below=True, rebuild=rebuild)
@@ -88,7 +88,7 @@ class _Staging:
 
     store: Store
     hidden: str
-    """The prefix below which nothing is listed."""
+    """The prefix whose keys listings omit."""
     target: str
     """The prefix of the node."""
     lock: str
@@ -96,8 +96,8 @@ class _Staging:
 
     @property
     def built_prefix(self) -> str:
-        """The prefix of the new node, and after the exchange of the old one."""
-        # Deeper than what is hidden: other libraries take no folder without a document for a node.
+        """The prefix of the new node, and after the exchange that of the old node."""
+        # One level deeper: other libraries do not treat a folder without a document as a node.
         return f"{self.hidden}node/"
 
 
@@ -110,8 +110,8 @@ def _replace(
     stage: _Staging, meta: Node, build: Callable[[Store], object] | None, exchange: Flow[bool]
 ) -> bool:
     store = stage.store
-    store.delete_prefix(stage.hidden)  # what a killed program has left
-    # The groups above are out of sight: nothing that is built shows in their copies of metadata.
+    store.delete_prefix(stage.hidden)  # leftovers of a killed program
+    # This store hides the groups above, so that building does not update their copies of metadata.
     staged_store = PrefixStore(store, stage.built_prefix)
     permissions = _Permissions.read(store, stage.target)
     try:
@@ -128,7 +128,7 @@ def _replace(
         except Exception as cleanup_error:  # noqa: BLE001 (the first error is what matters)
             error.add_note(f"what was written cannot be removed: {cleanup_error}")
         raise
-    with suppress(StoreError):  # the new node is there; the next replacement tries again
+    with suppress(StoreError):  # the new node exists; the next replacement removes leftovers
         store.delete_prefix(stage.hidden)
     return is_replaced
 
@@ -153,7 +153,7 @@ def _find_folder_staging(store: LocalStore) -> _Staging | None:
         is_working_folder = os.path.commonpath([os.path.realpath(os.getcwd()), folder]) == folder  # noqa: PTH109
     except (UnicodeError, OSError):
         return None
-    # To exchange the folder in which a program works, or that is mounted, would be no service.
+    # Do not exchange a working folder or a mount point.
     if not name or name.endswith(".__lock") or is_working_folder or os.path.ismount(folder):
         return None
     if not os.access(parent, os.W_OK | os.X_OK):
@@ -165,21 +165,21 @@ def _find_folder_staging(store: LocalStore) -> _Staging | None:
 
 @dataclass(frozen=True, slots=True)
 class _Permissions:
-    """The permissions of a node in a folder: of the folder and of its document."""
+    """The permissions of a node in a folder: those of the folder and of the document."""
 
     folder: int | None = None
     file: int | None = None
 
     @classmethod
     def read(cls, store: Store, prefix: str) -> _Permissions:
-        """Return the permissions of a node; none outside of a folder."""
+        """Return the permissions of a node; empty for a store that is not a folder."""
         if not isinstance(store, LocalStore):
             return cls()
         folder = Path(store.path, prefix)
         return cls(_mode(folder), _mode_of_document(folder))
 
     def protect(self, store: Store, hidden: str) -> None:
-        """Hide the new node, while it is built, from users who cannot read the old one."""
+        """Hide the new node during its creation from users who cannot read the old node."""
         if not isinstance(store, LocalStore) or self.folder is None:
             return
         shared = self.folder if self.file is None else self.folder & self.file
@@ -193,7 +193,7 @@ class _Permissions:
         if not isinstance(store, LocalStore):
             return
         root = Path(store.path, built_prefix)
-        # Usually they are those of new files and folders, and one look at each tells.
+        # Usually the permissions are the defaults for new files and folders.
         files = self.file not in {None, _mode_of_document(root)}
         folders = self.folder not in {None, _mode(root)}
         if not files and not folders:

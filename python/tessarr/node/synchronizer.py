@@ -1,14 +1,14 @@
 """Synchronizers: locks that all writers of an array share.
 
-Tessarr needs none for threads, nor for processes that write to a folder: a write merges part of a
-chunk with the stored value, and stores the result only if no other writer has replaced it. Use a
-synchronizer for stores that cannot do this between processes, such as a mapping, or where a
-program needs exclusion for other reasons.
+Threads, and processes that write to a folder, need no synchronizer: a write merges part of a chunk
+with the stored value, and stores the result only if no other writer has replaced that value. Use a
+synchronizer for stores without conditional writes between processes, such as a mapping, or if
+a program needs exclusion for other reasons.
 
 The interface is that of zarr-python 2: ``synchronizer[key]`` is a lock for one key, used with
-``with``. A write holds the keys of the chunks that it touches; a change of the shape, the fill
-value or the attributes holds the key of the document. Keys are locked in sorted order, so that
-two writers never deadlock.
+``with``. A write holds the locks of the chunks that it touches; a change of the shape, the fill
+value or the attributes holds the lock of the document. Writers acquire locks in sorted order, so
+that two writers never deadlock.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def hold_locks(
 ) -> AbstractContextManager[Any]:
     """Return a context manager that holds the locks of keys, in sorted order.
 
-    A method ``hold`` of the synchronizer receives all keys at once.
+    If the synchronizer has a method ``hold``, the method receives all keys in one call.
 
     Examples
     --------
@@ -103,8 +103,8 @@ def touched_chunk_keys(meta: ArrayMeta, path: str, axes: Sequence[AxisSelection]
 class ThreadSynchronizer:
     """Locks among the threads of a process.
 
-    A thread may hold a lock several times. Pickled and read again in the same process it is
-    the same synchronizer; in another process it is a new one.
+    A thread may hold a lock several times. Unpickling in the same process returns the same
+    synchronizer; in another process it returns a new one.
 
     Examples
     --------
@@ -162,14 +162,13 @@ class ProcessSynchronizer:
     Parameters
     ----------
     path
-        A folder on a file system that all of the processes share; not the one in which
-        the array is stored.
+        A folder on a file system that all of the processes share; not the folder of the array.
 
     Notes
     -----
-    It needs one small file, ``locks``, of which each key is one byte that is locked but never
-    written. Locks end with the process that holds them, however it ends. On systems without
-    locks of open file descriptions (Linux has them) all keys are one lock.
+    The locks need one small file, ``locks``. Each key maps to one byte of this file, which is
+    locked but never written. The operating system releases locks when their process ends. On
+    systems without locks of open file descriptions (Linux has them), all keys share one lock.
 
     Examples
     --------
@@ -226,15 +225,15 @@ class ProcessSynchronizer:
 
 _DOCUMENTS: Final = frozenset((".zarray", ".zgroup", ".zattrs", "zarr.json"))
 _CHUNK_OFFSET: Final = 1 << 20
-"""Bytes from here on stand for keys of chunks, those before for documents: a change of a document
-holds its key and then keys of chunks, which must not share a byte."""
+"""The first byte for keys of chunks; lower bytes are for documents. A change of a document holds
+its key and then keys of chunks, which must not share a byte."""
 
 _MAX_LOCKS: Final = 1000
-"""The kernel walks through all locks of a file: more locks than this become one of all chunks."""
+"""The kernel searches all locks of a file; more locks than this become one lock of all chunks."""
 
 
 class _Locks:
-    """The locks that one thread holds: a file that is open as long as it has any."""
+    """The locks that one thread holds, with a file that stays open while it holds any."""
 
     def __init__(self, path: str) -> None:
         from pathlib import Path
@@ -256,7 +255,7 @@ class _Locks:
             _lock(self._file, start, length)
 
     def close(self) -> None:
-        """Let all locks go; by hand, as a child of this process may have the file open."""
+        """Release all locks explicitly: a child process may have the file open, too."""
         try:
             _lock(self._file, 0, 0, release=True)
         finally:
@@ -273,7 +272,7 @@ def _lock_offset(key: str) -> int:
 
 
 def _lock(file: int, start: int, length: int, *, release: bool = False) -> None:
-    """Lock bytes of a file, or release them; a length of 0 is all from `start` on."""
+    """Lock bytes of a file, or release them; length 0 means all bytes from `start` on."""
     import fcntl
 
     ranged: int | None = getattr(fcntl, "F_OFD_SETLKW", None)
@@ -281,12 +280,12 @@ def _lock(file: int, start: int, length: int, *, release: bool = False) -> None:
         fcntl.flock(file, fcntl.LOCK_UN if release else fcntl.LOCK_EX)
         return
     kind = fcntl.F_UNLCK if release else fcntl.F_WRLCK
-    # struct flock: type, whence, start, length, process (0: of the open file description)
+    # struct flock: type, whence, start, length, process (0: a lock of the open file description)
     fcntl.fcntl(file, ranged, struct.pack("hhqqi4x", kind, os.SEEK_SET, start, length, 0))
 
 
 set_public_module("tessarr", ThreadSynchronizer, ProcessSynchronizer)
-# `tessarr` loads them late: doctest finds the examples here.
+# `tessarr` imports the classes lazily: this lets doctest find the examples.
 __test__ = {
     "ThreadSynchronizer": ThreadSynchronizer,
     "ProcessSynchronizer": ProcessSynchronizer,

@@ -1,4 +1,4 @@
-"""Tree views of hierarchies as text and HTML, as `Group.tree` returns them."""
+"""Tree views of hierarchies as text and HTML: the results of `Group.tree`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Line(NamedTuple):
     name: str
     depth: int
     lasts: tuple[bool, ...]
-    """Of this node and those that lead to it: whether it is the last of its group."""
+    """For this node and each node above it: whether it is the last member of its group."""
     has_members: bool
 
 
@@ -36,12 +36,11 @@ class Tree:
     name
         The name of the node at the top.
     members
-        The metadata of all nodes below, by path relative to it; for a node that cannot
-        be read its error.
+        The metadata of all nodes below, by relative path, or the error of an unreadable node.
     expand
-        Whether all groups are unfolded at first, in a notebook; by default the first level is.
+        Whether a notebook initially shows all groups unfolded; by default only the first level.
     max_nodes
-        How many nodes are drawn at most; None for all.
+        The maximum number of nodes to draw; None for all.
 
     Examples
     --------
@@ -94,7 +93,7 @@ class Tree:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """Return the tree view for a notebook, with groups that fold."""
+        """Return the tree view for a notebook, with foldable groups."""
         parts = [f'<div class="tessarr-tree"><style>{_STYLE}</style>']
         parts.append(f"<details open><summary><b>{escape(self._name)}</b></summary><ul>")
         depth = 0
@@ -127,7 +126,7 @@ class Tree:
             parent, _, name = path.rpartition("/")
             children.setdefault(parent, []).append(name)
         remaining = len(self._members) - self._omitted_count
-        # By hand instead of by recursion: a hierarchy may be deep.
+        # A stack instead of recursion, because a hierarchy may be deep.
         stack = _ordered_members("", children.get("", []), ())
         while stack and remaining:
             remaining -= 1

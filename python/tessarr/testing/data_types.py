@@ -51,13 +51,13 @@ _V3_OTHERS: Final = (
 
 
 def types_v2() -> st.SearchStrategy[Any]:
-    """Generate the ``dtype`` of format 2: numbers most of the time."""
+    """Generate the ``dtype`` of format 2, mostly numbers."""
     numbers = st.sampled_from(_V2)
     return st.one_of(numbers, numbers, st.sampled_from(_V2_OTHERS), records_v2())
 
 
 def types_v3() -> st.SearchStrategy[Any]:
-    """Generate the ``data_type`` of format 3: core types most of the time."""
+    """Generate the ``data_type`` of format 3, mostly core types."""
     core = st.sampled_from(_V3)
     return st.one_of(core, core, st.sampled_from((*_V3_OTHERS, *_SMALL)), records_v3())
 
@@ -87,13 +87,13 @@ def _record(types: list[Any]) -> dict[str, Any]:
 
 
 def fill_values(dtype: np.dtype[Any], zarr_format: int) -> st.SearchStrategy[Any]:
-    """Generate the JSON of a fill value: NaN payloads and negative zero among them.
+    """Generate the JSON of a fill value, including NaN payloads and negative zero.
 
     Parameters
     ----------
     dtype : numpy.dtype
-        The data type. Whether three bytes are ``r24`` or ``raw_bytes`` it does not say: both
-        take a list.
+        The data type. It does not distinguish ``r24`` from ``raw_bytes`` of three bytes; both
+        accept a list.
     zarr_format : int
         2 or 3.
     """

@@ -24,7 +24,7 @@ Shape = tuple[int, ...]
 
 
 def integers(size: int) -> st.SearchStrategy[Any]:
-    """Generate an index of an axis, negative ones too, as a Python or a NumPy integer."""
+    """Generate a valid index of an axis, also a negative one, as a Python or a NumPy integer."""
     plain = st.integers(-size, size - 1)
     return plain | plain | st.builds(lambda n, kind: kind(n), plain, st.sampled_from(_INTEGERS))
 
@@ -33,7 +33,7 @@ _INTEGERS = (np.int64, np.int16, lambda n: np.array(n, np.int32))
 
 
 def slices(size: int) -> st.SearchStrategy[slice]:
-    """Generate a slice of an axis: any step but 0, members missing, too large or negative."""
+    """Generate a slice of an axis: any step but 0, with missing, too large or negative bounds."""
     bound = st.none() | st.integers(-size - 2, size + 2)
     step = st.none() | st.integers(-size - 1, size + 1).filter(bool)
     return (
@@ -42,7 +42,7 @@ def slices(size: int) -> st.SearchStrategy[slice]:
 
 
 def _index_arrays(size: int, shape: Shape) -> st.SearchStrategy[npt.NDArray[Any]]:
-    """Generate an array of valid indices of an axis; even steps are made likely."""
+    """Generate an array of valid indices of an axis, often with equal steps."""
     count = int(np.prod(shape))
     if size == 0 and count:
         raise ValueError("an axis of length 0 has no index")
@@ -63,7 +63,7 @@ def _index_arrays(size: int, shape: Shape) -> st.SearchStrategy[npt.NDArray[Any]
 
 
 def _from_bytes(data: bytes, size: int) -> npt.NDArray[Any]:
-    """Make an index from every two bytes; 0 is 0, so that examples shrink to it."""
+    """Convert every two bytes to an index; 0 becomes index 0, so that examples shrink to it."""
     numbers = np.frombuffer(data, np.uint16).astype(np.int64) % max(2 * size, 1)
     return np.where(numbers < size, numbers, numbers - 2 * size)
 
@@ -89,7 +89,7 @@ def basic_keys(draw: st.DrawFn, shape: Shape, *, newaxis: bool = True) -> Any:
 
 @st.composite
 def outer_keys(draw: st.DrawFn, shape: Shape) -> Any:
-    """Generate a valid key of `oindex`: per axis an integer, slice, list, array or mask."""
+    """Generate a valid key of `oindex`: an integer, slice, list, array or mask for each axis."""
     items: list[Any] = []
     for size in shape:
         count = draw(st.integers(0, min(size + 2, 7))) if size else 0
@@ -123,10 +123,10 @@ def point_keys(draw: st.DrawFn, shape: Shape) -> Any:
 
 @st.composite
 def advanced_keys(draw: st.DrawFn, shape: Shape) -> Any:
-    """Generate a key with index arrays or masks among integers and slices; NumPy's rules.
+    """Generate a key with index arrays or masks among integers and slices, by NumPy's rules.
 
-    Most of them are valid; a mask may select a number of elements that does not broadcast
-    with the other index arrays.
+    Most keys are valid; a mask may select a number of elements that does not broadcast with the
+    other index arrays.
     """
     joint_shape = draw(_joint_shapes(empty=0 in shape))
     items: list[Any] = []
@@ -157,7 +157,7 @@ def advanced_keys(draw: st.DrawFn, shape: Shape) -> Any:
 
 @st.composite
 def block_keys(draw: st.DrawFn, grid_shape: Shape) -> Any:
-    """Generate a valid key of `blocks` for so many chunks along each axis."""
+    """Generate a valid key of `blocks` for a grid of chunks."""
     items: list[Any] = []
     for blocks in grid_shape:
         bound = st.none() | st.integers(-blocks - 1, blocks + 1)
@@ -168,7 +168,7 @@ def block_keys(draw: st.DrawFn, grid_shape: Shape) -> Any:
 
 @st.composite
 def wild_keys(draw: st.DrawFn, shape: Shape) -> Any:
-    """Generate keys that are wrong more often than not: bounds, ranks, types."""
+    """Generate mostly invalid keys, with wrong bounds, ranks or types."""
     size = max(shape, default=3)
     index = st.integers(-size - 2, size + 2)
     item = st.one_of(
@@ -221,7 +221,7 @@ def _as_list(array: npt.NDArray[Any]) -> Any:
 
 
 def _finish_key(draw: st.DrawFn, items: list[Any], *, newaxis: bool) -> Any:
-    """Leave out trailing axes, put in an Ellipsis and new axes, unwrap a tuple of one."""
+    """Omit trailing axes, insert an Ellipsis and new axes, and unwrap a tuple of one item."""
     form = draw(st.integers(0, 3))
     if form == 0:
         items = items[: draw(st.integers(0, len(items)))]

@@ -1,8 +1,8 @@
 """Codecs in plain Python and NumPy: slow, short, and independent of the engine.
 
 A chain is the list of codecs of a v3 document, ``[{"name": ..., "configuration": {...}}, ...]``.
-Compressors come from the standard library, Zstandard, LZ4, Blosc and HDF5's checksums from
-numcodecs; crc32c, sharding and array codecs are written out after their specification pages.
+Compressors come from the standard library. Zstandard, LZ4, Blosc and HDF5's checksums come from
+numcodecs. This module implements crc32c, sharding and array codecs by their specifications.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Layout:
     fill : bytes
         One element, in the byte order of `dtype`.
     scramble : int or None
-        If given, the seed of the order and the gaps in which shards are laid out: readers
-        must rely on the index alone.
+        A seed for random order and gaps of subchunks in shards, so that readers must rely on the
+        index alone; None for the usual order.
     is_text : bool
-        Whether elements of any length are text.
+        Whether variable-length elements are text.
     """
 
     shape: tuple[int, ...]
@@ -69,14 +69,14 @@ class Layout:
         return np.broadcast_to(element, self.shape).copy()
 
     def is_fill(self, chunk: Array) -> bool:
-        """Return whether all bits of a chunk are those of the fill value."""
+        """Return whether all elements of a chunk have the bits of the fill value."""
         if self.dtype.kind == "O":
             return all(element == self.element for element in chunk.reshape(-1))
         return chunk.tobytes() == self.fill * chunk.size
 
     @property
     def element(self) -> str | bytes:
-        """The fill value of elements that have any length."""
+        """The fill value of variable-length elements."""
         return self.fill.decode() if self.is_text else self.fill
 
     def with_shape(self, shape: tuple[int, ...]) -> Layout:
@@ -139,7 +139,7 @@ def decode(data: bytes, codecs: list[Codec], layout: Layout) -> Array:
     if codec["name"] not in ("bytes", "packbits"):
         return _decode_shard(data, codec["configuration"], layout)
     stored = _stored_dtype(layout.dtype, codec)
-    if codec["name"] == "packbits":  # all bits of all elements, the lowest first, are the bytes
+    if codec["name"] == "packbits":  # bytes hold the bits of all elements, lowest bit first
         stored = layout.dtype.newbyteorder("<")
     if len(data) != math.prod(layout.shape) * stored.itemsize:
         raise ValueError(f"{len(data)} bytes for shape {layout.shape} of {stored}")
@@ -156,7 +156,7 @@ def _encoded_layout(codec: Codec, layout: Layout) -> Layout:
     config = codec["configuration"]
     if codec["name"] == "transpose":
         return layout.with_shape(tuple(layout.shape[axis] for axis in config["order"]))
-    if codec["name"] == "reshape":  # only to one axis
+    if codec["name"] == "reshape":  # only to a single axis
         return layout.with_shape((math.prod(layout.shape),))
     if codec["name"] == "cast_value":
         fill = np.frombuffer(layout.fill, layout.dtype).astype(config["data_type"])
@@ -191,7 +191,7 @@ def _decode_array(codec: Codec, chunk: Array, layout: Layout) -> Array:
 
 
 def _wrap_integers(numbers: list[int], dtype: np.dtype[Any]) -> Array:
-    """Return integers of Python as those of a type, modulo its size."""
+    """Return Python integers as elements of an integer type, modulo its range."""
     bits = 8 * dtype.itemsize
     unsigned = np.array([number % 2**bits for number in numbers], f"u{dtype.itemsize}")
     return unsigned.view(f"{dtype.kind}{dtype.itemsize}").astype(dtype)
@@ -204,7 +204,7 @@ def _stored_dtype(dtype: np.dtype[Any], codec: Codec) -> np.dtype[Any]:
     return dtype.newbyteorder(">" if endian == "big" else "<")
 
 
-# Elements of any length: numcodecs' vlen-utf8 and vlen-bytes
+# Variable-length elements: numcodecs' vlen-utf8 and vlen-bytes
 
 
 def _encode_elements(chunk: Array) -> bytes:
@@ -306,7 +306,7 @@ def _compress(codec: Codec, data: bytes) -> bytes:
     if name in _PLAIN:
         return _PLAIN[name][0](data)
     if name == "blosc":
-        # The size of an element is that of the buffer's items in numcodecs.
+        # numcodecs uses the item size of the buffer as the element size.
         size = config.get("typesize") or 1
         size = size if len(data) % size == 0 else 1
         return bytes(_numcodecs(name, config).encode(np.frombuffer(data, f"V{size}")))
@@ -340,7 +340,7 @@ def _strip_checksum(checksum: Callable[[bytes], int]) -> Callable[[bytes], bytes
     return decode
 
 
-# Codecs without parameters that matter to the decoder.
+# Codecs whose decoder needs no parameters.
 _LIBRARY_CODECS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
     "bz2": (bz2.compress, bz2.decompress),
     "lzma": (lzma.compress, lzma.decompress),

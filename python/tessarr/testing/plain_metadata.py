@@ -1,7 +1,6 @@
 """Array metadata in plain Python: just enough to read and write elements.
 
-It trusts its input. Checking documents is not its purpose; being independent of
-`tessarr.metadata` is.
+The module does not validate documents. It is independent of `tessarr.metadata`.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ _VARIABLE = {"string", "bytes", "variable_length_bytes"}
 class PlainArray:
     """The metadata of an array of either format, in the terms of format 3.
 
-    ``chunks`` are the lengths of all chunks along each axis; the last may reach over the edge.
+    ``chunks`` are the lengths of all chunks along each axis; the last chunk may cross the edge.
     """
 
     shape: tuple[int, ...]
     chunks: tuple[tuple[int, ...], ...]
     dtype: np.dtype[Any]
     fill: bytes
-    """One element; where these have any length, its bytes."""
+    """The bytes of one element."""
     codecs: list[dict[str, Any]]
     key_prefix: str
     separator: str
     is_text: bool = False
-    """Elements have any length, and are text."""
+    """Whether elements are variable-length text."""
 
     def key(self, cell: tuple[int, ...]) -> str:
         """Return the key of a chunk below the array.
@@ -92,7 +91,7 @@ def parse_v2(document: bytes) -> PlainArray:
     members = json.loads(document)
     dtype = np.dtype(object) if members["dtype"] == "|O" else data_type_v2(members["dtype"])
     codecs: list[dict[str, Any]] = []
-    if dtype.kind != "O":  # else the first filter makes bytes
+    if dtype.kind != "O":  # for objects, the first filter creates bytes
         codecs.append({"name": "bytes", "configuration": {}})
     if members["order"] == "F":
         order = list(reversed(range(len(members["shape"]))))
@@ -103,7 +102,7 @@ def parse_v2(document: bytes) -> PlainArray:
             name = config.pop("id")
             if name == "blosc":
                 config["typesize"] = dtype.itemsize
-            # A filter of arrays, which is the first, comes before the elements become bytes.
+            # An array-to-array filter must come before the array-to-bytes codec.
             position = len(codecs) - 1 if name == "delta" else len(codecs)
             codecs.insert(position, {"name": name, "configuration": config})
     is_text = any(codec["name"] == "vlen-utf8" for codec in codecs)
@@ -135,7 +134,7 @@ def _axis_lengths(size: int, lengths_json: Any) -> tuple[int, ...]:
 
 
 def _expand_name(value: Any) -> dict[str, Any]:
-    """Write an extension out: a bare name has an empty configuration."""
+    """Return the full form of an extension; a bare name has an empty configuration."""
     if isinstance(value, str):
         return {"name": value, "configuration": {}}
     return {"name": value["name"], "configuration": dict(value.get("configuration", {}))}

@@ -1,6 +1,6 @@
-"""Data types and fill values of metadata documents in plain Python, as NumPy's.
+"""Conversion of data types and fill values in metadata documents to NumPy, in plain Python.
 
-Independent of `tessarr.dtype`, and without its checks.
+The module is independent of `tessarr.dtype` and does not validate its input.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class KeyValues(Protocol):
 
 
 class ReferenceArray:
-    """An array in a store that has its metadata already.
+    """An existing array in a store.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ class ReferenceArray:
     path : str, optional
         The path of the array in the store.
     store_fill : bool, optional
-        Whether chunks that are all fill are stored.
+        Whether to store chunks that hold only the fill value.
     scramble : int, optional
-        If given, the seed of the order and the gaps in which shards are laid out.
+        A seed for random order and gaps of subchunks in shards.
 
     Examples
     --------
@@ -88,12 +88,12 @@ class ReferenceArray:
         Parameters
         ----------
         key : optional
-            Any key that NumPy takes; everything by default.
+            Any key of NumPy; by default the whole array.
 
         Returns
         -------
         numpy.ndarray or numpy.generic
-            The result of NumPy for the whole array indexed with `key`.
+            NumPy's result for indexing the whole array with `key`.
         """
         whole = np.empty(self.meta.shape, self.meta.dtype)
         for cell, window, inside in self._cells():
@@ -101,12 +101,12 @@ class ReferenceArray:
         return whole[key]
 
     def write(self, key: Any, value: Any) -> None:
-        """Write to a NumPy selection; only the chunks that it touches are stored.
+        """Write to a NumPy selection; store only the chunks that it touches.
 
         Parameters
         ----------
         key
-            Any key that NumPy takes.
+            Any key of NumPy.
         value : array_like
             The value to assign.
         """
@@ -121,12 +121,12 @@ class ReferenceArray:
                 self._put(cell, chunk)
 
     def chunks(self) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-        """Yield the key of each chunk with its elements, those beyond the edges left out."""
+        """Yield the key of each chunk with its elements inside of the array."""
         for cell, _, inside in self._cells():
             yield self._prefix + self.meta.key(cell), self._chunk(cell)[inside]
 
     def _cells(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]]:
-        """Yield each cell of the grid, where it is in the array, and the part of it inside."""
+        """Yield each cell of the grid, its region of the array, and its part inside."""
         shape, chunks = self.meta.shape, self.meta.chunks
         for cell in itertools.product(*(range(len(lengths)) for lengths in chunks)):
             starts = [sum(lengths[:n]) for n, lengths in zip(cell, chunks, strict=True)]

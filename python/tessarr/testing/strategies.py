@@ -1,7 +1,7 @@
 """Hypothesis strategies for arrays: metadata documents, as JSON, and values to store in them.
 
-The documents follow the specifications and do not use `tessarr.metadata`, so that tests find its
-mistakes and do not repeat them.
+The documents follow the specifications and do not use `tessarr.metadata`, so that tests can find
+its mistakes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ArrayCase:
         Parameters
         ----------
         path : str, optional
-            Where in the store the array is.
+            The path of the array in the store.
         """
         name = "zarr.json" if self.zarr_format == 3 else ".zarray"
         document = json.dumps(self.document).encode()
@@ -87,14 +87,14 @@ def shapes(draw: st.DrawFn, *, max_rank: int = 4, max_size: int = 400) -> Shape:
 
 @st.composite
 def chunk_shapes(draw: st.DrawFn, shape: Shape, *, parts: Shape | None = None) -> Shape:
-    """Generate a chunk shape of which not too many are needed; edge chunks are common.
+    """Generate a chunk shape that needs few chunks, often with edge chunks.
 
     Parameters
     ----------
     shape : tuple of int
         The shape of the array.
     parts : tuple of int, optional
-        If given, the chunk is a multiple of it along each axis.
+        A shape whose multiple the chunk shape must be along each axis.
     """
     lengths = []
     for axis, size in enumerate(shape):
@@ -152,11 +152,11 @@ def array_cases(
     zarr_format : int, optional
         2 or 3; both by default.
     sharded : bool, optional
-        Whether it is sharded; both by default. Format 2 has no shards.
+        Whether the array is sharded; both by default. Format 2 has no shards.
     rectilinear : bool, optional
         Whether chunks, or shards, have different lengths. Format 3 only.
     records : bool, optional
-        Whether its elements are records for sure.
+        Whether the elements must be records.
     """
     if zarr_format is None:
         zarr_format = 3 if sharded else draw(st.sampled_from((2, 3, 3)))
@@ -229,7 +229,7 @@ def _v3_cases(
     depth = draw(st.sampled_from((0, 1, 1, 2))) if sharded is None else int(sharded)
     if sharded:
         depth = draw(st.sampled_from((1, 1, 2)))
-    # From the innermost chunk out, each level a multiple of the one before.
+    # From the innermost chunk outwards: each level is a multiple of the previous one.
     parts = draw(st.tuples(*(st.integers(1, max(1, min(4, size))) for size in shape)))
     levels = [tuple(parts)]
     for n in range(depth):
@@ -257,7 +257,7 @@ def _v3_cases(
 
 @st.composite
 def _rectilinear_grids(draw: st.DrawFn, shape: Shape, parts: Shape) -> Codec:
-    """Generate a grid of chunks that are multiples of `parts`; some are past the edge."""
+    """Generate a grid of chunks that are multiples of `parts`; some lie beyond the edge."""
     axes: list[Any] = []
     for size, part in zip(shape, parts, strict=True):
         longest = max(1, -(-size // part))
@@ -291,7 +291,7 @@ def _key_encodings() -> st.SearchStrategy[Codec]:
 
 @st.composite
 def _chains(draw: st.DrawFn, dtype: np.dtype[Any], rank: int, parts: list[Shape]) -> list[Codec]:
-    """Generate a chain that shards into the given subchunk shapes, outermost first."""
+    """Generate a codec chain with the subchunk shapes in `parts`, outermost first."""
     chain: list[Codec] = []
     for _ in range(draw(st.sampled_from((0, 0, 0, 1, 2)))):
         order = list(draw(st.permutations(range(rank))))
@@ -338,7 +338,7 @@ _WIDER = {
 
 
 def _is_number(dtype: np.dtype[Any], kinds: str) -> bool:
-    """Return whether a type is a builtin NumPy type of one of these kinds."""
+    """Return whether a data type is a builtin NumPy type of one of these kinds."""
     return dtype.kind in kinds and dtype.num < 256
 
 
@@ -365,17 +365,17 @@ def _index_chains() -> st.SearchStrategy[list[Codec]]:
 def values(
     dtype: np.dtype[Any], shape: Shape, *, fill: bytes | None = None
 ) -> st.SearchStrategy[npt.NDArray[Any]]:
-    """Generate elements: any bits at all, few different ones, or mostly the fill value.
+    """Generate elements: arbitrary bits, few different values, or mostly the fill value.
 
     Parameters
     ----------
     dtype : numpy.dtype
-        Booleans are 0 or 1 and text is text; all others take any bits that mean something,
-        NaN with any payload among them.
+        The data type. Booleans are 0 or 1, and text is valid; other types have any valid bits,
+        including NaN with any payload.
     shape : tuple of int
         The shape of the array.
     fill : bytes, optional
-        One element; if given it occurs often, in runs too.
+        One element that occurs often, also in runs.
     """
     return st.builds(
         lambda seed, kind: _values(dtype, shape, fill, seed, kind),

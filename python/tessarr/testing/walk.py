@@ -14,7 +14,7 @@ __all__ = ["check_selection", "read_selection", "write_selection"]
 
 
 def read_selection(array: npt.NDArray[Any], selection: Selection) -> Any:
-    """Read a selection as an engine would, and give the result its shape.
+    """Read a selection like an engine, and return the result in its final shape.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def read_selection(array: npt.NDArray[Any], selection: Selection) -> Any:
 
 
 def write_selection(array: npt.NDArray[Any], selection: Selection, value: npt.NDArray[Any]) -> None:
-    """Write a value of `Selection.buffer_shape`; the last in C order wins.
+    """Write a value of `Selection.buffer_shape`; of duplicate indices, the last in C order wins.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def check_selection(selection: Selection, shape: tuple[int, ...]) -> None:
     ------
     AssertionError
         If an index is out of bounds, a list has a wrong type, or the buffer has an axis
-        that no axis of the array runs along.
+        without a corresponding axis of the array.
 
     Examples
     --------
