@@ -1,4 +1,4 @@
-"""Adapters that make a store of any user object, and return the object again."""
+"""Adapters from user objects to stores of the engine, and back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ForeignStore(_engine.ForeignStore, StoreMapping):
     ----------
     object : mapping or object
         A mapping of str to bytes-like, or an object with the methods of
-        `tessarr.store.protocol.StoreProtocol`, which may be called from several threads.
+        `tessarr.store.protocol.StoreProtocol`. Several threads may call the methods.
     read_only : bool, default False
         Refuse every change. An immutable mapping is always read-only.
     any_keys : bool, default False
@@ -35,8 +35,8 @@ class ForeignStore(_engine.ForeignStore, StoreMapping):
 
     Notes
     -----
-    Changes of one key exclude each other within the process, and between processes if the
-    object has a method ``replace``.
+    Changes of one key exclude each other within the process. If the object has a method
+    ``replace``, they also exclude each other between processes.
 
     Examples
     --------
@@ -52,16 +52,16 @@ class _AdaptedStore(ForeignStore):
 
 
 class _SplitStore(SplitStore, StoreMapping):
-    """A store for documents and another one for chunks, as the user passed them."""
+    """A store for documents and another one for chunks, from two objects of the user."""
 
 
 def adapt_store(store: Any, *, read_only: bool = False) -> Store:
-    """Return a store of the engine for any object that is a store.
+    """Return a store of the engine for a store object of any library.
 
     Parameters
     ----------
     store
-        A store of the engine, which is returned unchanged; an ``fsspec.FSMap`` or a
+        A store of the engine, which the function returns unchanged; an ``fsspec.FSMap`` or a
         ``upath.UPath``; a mapping of keys to bytes; or an object with the methods of
         `tessarr.store.protocol.StoreProtocol`.
     read_only
@@ -70,7 +70,7 @@ def adapt_store(store: Any, *, read_only: bool = False) -> Store:
     Raises
     ------
     TypeError
-        If the object is none of these.
+        If the object has another type.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def split_store(store: Store, chunks: Store) -> Store:
 
 
 def get_user_store(store: Store) -> Any:
-    """Return the object from which `store` was made."""
+    """Return the user's object that `store` adapts, or `store` itself."""
     if type(store) is _SplitStore:
         store = store.metadata
     return store.object if type(store) is _AdaptedStore else getattr(store, "_user_store", store)
@@ -123,7 +123,7 @@ def get_user_chunk_store(store: Store) -> Any:
 
 
 def close_user_store(store: Store) -> None:
-    """Close the object from which `store` was made, if it has a method ``close``."""
+    """Close the user's object that `store` adapts, if it has a method ``close``."""
     method = getattr(get_user_store(store), "close", None)
     if method is not None:
         method()
@@ -132,8 +132,8 @@ def close_user_store(store: Store) -> None:
 def get_dimension_separator(store: Store) -> Any:
     """Return the store's separator for chunk keys of format 2, or None.
 
-    Stores of zarr-python 2 have a ``dimension_separator``. It holds for arrays whose metadata
-    has none.
+    Stores of zarr-python 2 have a ``dimension_separator``. It applies to arrays whose metadata
+    lacks a separator.
     """
     chunks = get_user_chunk_store(store)
     separator = getattr(chunks, "dimension_separator", None)

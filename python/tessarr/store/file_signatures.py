@@ -12,7 +12,7 @@ _HDF5: Final = b"\x89HDF\r\n\x1a\n"
 
 _MIN_USER_BLOCK: Final = 512
 _MAX_USER_BLOCKS: Final = 16
-"""A user block before HDF5 data has 512 bytes times a power of two: up to 16 MiB here."""
+"""The sizes of a user block before HDF5 data: 512 bytes times a power of two, up to 16 MiB."""
 
 _SIGNATURES: Final = {
     _HDF5: "HDF5",
@@ -31,8 +31,8 @@ _EMPTY_ZIP: Final = b"PK\x05\x06"
 def detect_format(path: object) -> str | None:
     """Return the format of a file that `copy_to` reads: "HDF5", "netCDF-3" or "NumPy".
 
-    netCDF-4 files are HDF5 files. The result is None for all other files, for values that are no
-    path of a file, and for unreadable files.
+    netCDF-4 files are HDF5 files. The result is None for all other files, for values that are not
+    file paths, and for unreadable files.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def detect_format(path: object) -> str | None:
 
 
 def is_zip(path: str) -> bool:
-    """Return whether a path is that of a Zip file, whatever its name, except NumPy's.
+    """Return whether a file is a Zip file by its content, except NumPy's ``.npz``.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def is_zip(path: str) -> bool:
 
 
 def suggest_remedy(path: str) -> str:
-    """Return a hint for a file that stands where a store needs a folder."""
+    """Return a hint for a file at a path where a store needs a folder."""
     format_name = _detect_signature(path)
     if format_name in _COPIED_FORMATS:
         name = Path(path).name
@@ -100,7 +100,7 @@ def _detect_signature(path: object) -> str | None:
 
 
 def _is_hdf5_after_user_block(file: BinaryIO) -> bool:
-    """Return whether HDF5 data begins after a user block, as in files of MATLAB."""
+    """Return whether HDF5 data starts after a user block, as in MATLAB files."""
     for power in range(_MAX_USER_BLOCKS):
         file.seek(_MIN_USER_BLOCK << power)
         start = file.read(len(_HDF5))

@@ -27,7 +27,7 @@ class LocalStore(_engine.LocalStore, StoreMapping):
     reading : {"default", "memmap", "direct"}, default "default"
         Read files through the system's cache ("default"); map them into memory, which saves a
         copy, but the system kills a process whose file is truncated during the read
-        ("memmap"); or bypass the cache, if the file system can ("direct").
+        ("memmap"); or bypass the cache, if the file system supports it ("direct").
     locking : {"os", "lockfile", "none", "non_atomic"}, default "os"
         How writers of one key exclude each other. "os" locks the file ``key.__lock``; the next
         writer takes it over from a killed one. "lockfile" uses the existence of that file;
@@ -35,7 +35,7 @@ class LocalStore(_engine.LocalStore, StoreMapping):
         only: two processes that change parts of one value may lose a change. "non_atomic" also
         writes files in place: readers may see half of a change.
     lock_timeout_s : float, default 60
-        How long to wait for another writer before a retryable `StoreError`.
+        The maximum time to wait for another writer before a retryable `StoreError`.
 
     Notes
     -----

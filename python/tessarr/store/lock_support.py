@@ -15,14 +15,14 @@ __all__ = ["NO_LOCK_ERRNOS", "build_no_locks_error", "check_locks"]
 NO_LOCK_ERRNOS: Final = frozenset(
     (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL)
 )
-"""Error numbers with which a file system without locks refuses a lock."""
+"""The error numbers of a lock request on a file system without locks."""
 
 
 def check_locks(path: str) -> None:
     """Raise an error if the file system of a file has no locks.
 
     The check locks a temporary file in the same folder: a lock on the file itself would end the
-    locks that this process holds. If the folder takes no temporary file, no error is raised.
+    locks that this process holds. If the folder rejects temporary files, the check succeeds.
 
     Raises
     ------

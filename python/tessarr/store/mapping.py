@@ -1,4 +1,4 @@
-"""The mapping interface of stores, as zarr-python 2 has it."""
+"""The mapping interface of stores, as in zarr-python 2."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class StoreMapping(MutableMapping[str, bytes]):
 
     Notes
     -----
-    ``len`` lists all keys; so does each use of the views that ``keys``, ``values`` and ``items``
-    return. An empty store is true.
+    ``len`` lists all keys; so does each use of a view from ``keys``, ``values`` or ``items``. An
+    empty store is true.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class StoreMapping(MutableMapping[str, bytes]):
         return True
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all keys."""
         _as_store(self).delete_prefix("")
 
     def listdir(self, path: str = "") -> list[str]:
@@ -96,7 +96,7 @@ class StoreMapping(MutableMapping[str, bytes]):
         return sorted({name[len(prefix) :] for name in names})
 
     def rmdir(self, path: str = "") -> None:
-        """Remove every key below a path; an absent path is no error."""
+        """Remove every key below a path, which may be absent."""
         _as_store(self).delete_prefix(_to_prefix(path))
 
     def getsize(self, path: str = "") -> int:
@@ -111,8 +111,8 @@ class StoreMapping(MutableMapping[str, bytes]):
     def rename(self, src_path: str, dst_path: str) -> None:
         """Move a key, or all keys below a path, to another path.
 
-        Existing keys at the new path are replaced; other keys there stay. An interrupted call
-        leaves some keys under both paths and loses none.
+        The method replaces existing keys at the new path and preserves other keys. An interrupted
+        call leaves some keys under both paths and loses none.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class StoreMapping(MutableMapping[str, bytes]):
             store.delete(key)
 
     def close(self) -> None:
-        """Close what the store holds open. Most stores hold nothing and stay usable."""
+        """Release the resources of the store. Most stores hold none and stay usable."""
 
     def __enter__(self) -> Self:
         return self
@@ -149,7 +149,7 @@ class StoreMapping(MutableMapping[str, bytes]):
 
 
 def _as_store(store: Any) -> Store:
-    found: Store = store  # the class is always a base of one that is a store
+    found: Store = store  # every concrete class also inherits from `Store`
     return found
 
 

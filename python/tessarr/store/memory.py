@@ -20,7 +20,7 @@ class MemoryStore(_engine.MemoryStore, StoreMapping):
     items : mapping of str to bytes, optional
         The initial contents, which are copied.
     name : str, optional
-        Stores of the same name share their contents in the process, until it ends.
+        Stores of the same name share their contents until the process ends.
     any_keys : bool, default False
         Whether any text is a key, including the empty text and keys with empty, "." or ".."
         segments. A named store accepts only the keys of all stores.

@@ -12,7 +12,7 @@ __all__ = ["check_path", "expand_user", "is_writable"]
 
 
 def check_path(path: str) -> None:
-    r"""Raise an error if a text cannot be the path of a file.
+    r"""Raise an error if a string cannot be the path of a file.
 
     Raises
     ------

@@ -25,51 +25,51 @@ class StoreProtocol(Protocol):
 
     ``replace(key, data, expected) -> bool``
         Replace the value of the key by ``data`` (None: remove it) if it equals ``expected``
-        (None: absent), atomically for all users of the store; else change nothing and return
-        False. Without this method writers of one chunk exclude each other within one process
-        only. If the result is unknown, raise a `StoreError` of the kind "answer_lost": Tessarr
-        then reads the value.
+        (None: absent), atomically for all users of the store; otherwise return False. Without
+        this method, writers of one chunk exclude each other only within one process. If the
+        result is unknown, raise a `StoreError` of the kind "answer_lost": Tessarr then reads the
+        value.
     ``replace_all(values, expected) -> bool``
         The same for several keys in one atomic step; both arguments are dictionaries by key.
-        Without this method an atomic transaction can change one key only.
+        Without this method, an atomic transaction can change only one key.
     ``list_dir(prefix) -> (keys, prefixes)``
         Lists of the keys and of the prefixes (ending in "/") one level below
-        ``prefix``. Without this method Tessarr lists every key.
+        ``prefix``. Without this method, Tessarr lists every key.
     ``delete_prefix(prefix)``
-        Remove every key below ``prefix``. Without this method Tessarr deletes each key.
+        Remove every key below ``prefix``. Without this method, Tessarr deletes each key.
     ``deletes_at_once``
         A bool: whether ``delete_prefix`` is atomic, even if the program is killed meanwhile.
         Without it a deletion leaves a mark until it is complete.
     ``replace_prefix(staged, prefix)``
         Move every key below ``staged`` to ``prefix`` in one atomic step, and remove the former
-        keys there. Without this method a replaced node is deleted before the new one is
-        complete.
+        keys there. Without this method, Tessarr deletes a replaced node before it creates the
+        new one.
     ``open_value(key) -> OpenedValue | None``
-        Open a value to read parts of it. Without this method Tessarr reads whole values, even
-        where a part of a shard would suffice.
+        Open a value to read parts of it. Without this method, Tessarr reads whole values, even
+        if a part of a shard would suffice.
     ``open_tail(key, count) -> OpenedValue | None``
         The same for reads that begin with the last ``count`` bytes, so that one request can
         return them together with the size. Without this method Tessarr calls `open_value`.
     ``open_head(key, count) -> OpenedValue | None``
-        The same for reads that begin with the first ``count`` bytes, or with all if that is
-        None. It fetches a document with one request, but not a document that is too large.
+        The same for reads that begin with the first ``count`` bytes, or with all bytes if
+        ``count`` is None. It fetches a document of limited size with one request.
     ``open_part(key, offset, count) -> OpenedValue | None``
         The same for reads that begin with ``count`` bytes from ``offset``, or fewer if the value
         is shorter. It fetches a part of a chunk without codecs, or a part that a cache lacks,
-        with one request. A cache keeps its parts of a value as long as the attribute ``state``
-        of the `OpenedValue` stays equal: at most 47 bytes that differ for different values.
-        Without ``state`` and ``version`` (below), or if both are None, the cache drops them.
+        with one request. Cached parts of a value stay valid while the attribute ``state`` of the
+        `OpenedValue` stays equal: at most 47 bytes that differ for different values. Without
+        ``state`` and ``version`` (below), or if both are None, the cache drops its parts.
     ``replace_version(key, data, version) -> bytes | bool``
-        As ``replace``, where the precondition is the attribute ``version`` of an `OpenedValue`:
+        Like ``replace``, with the attribute ``version`` of an `OpenedValue` as the precondition:
         at most 47 bytes that identify the state of the key. It returns the new version, or
         True; ``put`` may return the same. It requires ``open_head``. Without the attribute, or
-        if it is None, writers of the value exclude each other within one process only.
+        if it is None, writers of the value exclude each other only within one process.
     ``identity``
-        A str that is equal for stores at the same location. Without it such stores do not share
-        cached versions.
+        A str that is equal for stores at the same location. Without it, such stores do not
+        share cached versions.
     ``hold(key)``
-        Return a context manager that excludes other processes. Without this method writers that
-        resize an array, or append to it, exclude each other within one process only.
+        Return a context manager that excludes other processes. Without this method, writers that
+        resize an array, or append to it, exclude each other only within one process.
     ``concurrency``
         An int: the number of chunks that are fetched or stored concurrently, if it exceeds the
         number of threads. Set it for remote stores that release the GIL while they wait.
@@ -129,7 +129,7 @@ class FileSystemPath(Protocol):
 
     @property
     def path(self) -> str:
-        """The path in it."""
+        """The path in the file system."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Base class of stores whose repr, equality and pickle come from their arguments."""
+"""Base class of stores that derive repr, equality and pickle from their arguments."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ __all__ = ["DescribedStore"]
 
 
 class DescribedStore(Store, StoreMapping):
-    """A store with a repr, equality and pickle that come from its arguments.
+    """A store that derives repr, equality and pickle from its arguments.
 
-    A subclass defines ``__new__``, which ends in ``return cls._build(arguments, store)``:
-    the arguments by name that make an equal store, and the engine's store that performs the
-    requests. Two such stores are equal if their classes and arguments are.
+    The method ``__new__`` of a subclass ends in ``return cls._build(arguments, store)``.
+    ``arguments`` contains the arguments that create an equal store, by name. ``store`` is the
+    engine's store that performs the requests. Two stores are equal if their classes and arguments
+    are equal.
     """
 
     _arguments: dict[str, Any]

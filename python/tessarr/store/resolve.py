@@ -1,4 +1,4 @@
-"""Resolve what a user passes as a store to a store and a path in it."""
+"""Resolve the user's store arguments to a store and a path in it."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _openers: Registry[Opener] = Registry("store", "tessarr.stores")
 _FILE_SCHEMES: Final = frozenset({"sqlite", "zip"})
 _FILE_SUFFIXES: Final = (".zip", ".ozx", ".sqlite", ".sqlite3", ".db")
 
-# A chained URL may begin with a scheme alone ("simplecache::s3://…") and may end with a path
-# ("zip::data.zip"). Only known schemes may come before a path, since "a::b" is a folder.
+# A chained URL may begin with a bare scheme ("simplecache::s3://…") and may end with a path
+# ("zip::data.zip"). Only known schemes may precede a path, because "a::b" is a folder.
 _CHAINED_SCHEMES: Final = (
     "async_wrapper|blockcache|cached|dir|filecache|libarchive|reference|simplecache|sqlite|tar|zip"
 )
@@ -112,7 +112,7 @@ def _join_path(store: Store, base: str, path: str) -> str:
 
 
 def is_url(text: str) -> bool:
-    """Return whether a text is a URL rather than a path.
+    """Return whether a string is a URL rather than a path.
 
     Examples
     --------
@@ -129,25 +129,29 @@ def open_store(
 ) -> tuple[Store, str]:
     """Resolve a store argument to a store and a path in it.
 
-    The call performs no I/O, except that it opens or creates a Zip file. A folder that does not
-    exist is an empty store.
+    The function performs no I/O, except for opening or creating a Zip file. An absent folder is an
+    empty store.
 
     Parameters
     ----------
     store : str, os.PathLike, Store, mapping, object or None
-        A path, with ``~`` for the home folder: of a folder, of a Zip file if it is one or
-        ends in ``.zip`` or ``.ozx``, of an SQLite database if it ends in ``.sqlite``,
-        ``.sqlite3``, or exists and ends in ``.db``; ``file:///path`` (percent-encoded);
-        ``memory://name`` or ``memory://name/path`` (one store per name in the process);
-        ``sqlite:///path/of/file`` and ``zip:///path/of/file``, with a path inside
-        ``zip://path/inside::file``; any other URL that fsspec knows, also a chained one such as
-        ``reference::refs.json`` and ``simplecache::s3://bucket/x``, and that of a Zip file to be
-        read; a ``upath.UPath``; an ``fsspec.FSMap``; a store; an array
-        or a group, for where it is; a mapping of keys to bytes; an object with the methods of
-        `tessarr.store.protocol.StoreProtocol`; None for a new store in memory.
+        One of:
+
+        - A path, with ``~`` for the home folder. It can be the path of a folder, of a Zip file
+          (by its content or the suffix ``.zip`` or ``.ozx``), or of an SQLite database (by the
+          suffix ``.sqlite`` or ``.sqlite3``, or ``.db`` for an existing file).
+        - A URL: ``file:///path`` (percent-encoded); ``memory://name`` or ``memory://name/path``
+          (one store per name in the process); ``sqlite:///path/of/file``;
+          ``zip:///path/of/file``, or ``zip://path/inside::file`` with a path inside.
+        - Any other URL of fsspec, also a chained one such as ``reference::refs.json`` and
+          ``simplecache::s3://bucket/x``, or the URL of a Zip file for reading.
+        - A ``upath.UPath``, an ``fsspec.FSMap``, a store, or a mapping of keys to bytes.
+        - An array or a group, for its location.
+        - An object with the methods of `tessarr.store.protocol.StoreProtocol`.
+        - None, for a new store in memory.
     mode : {"r", "r+", "a", "w", "w-"}, default "a"
-        With ``"r"`` a store that this call creates refuses every change. A `Store` argument
-        keeps its own mode.
+        With ``"r"``, a store that this function creates refuses every change. The mode does not
+        affect a `Store` argument.
     storage_options : mapping, optional
         Arguments of fsspec's file system for the URL.
 
@@ -164,7 +168,7 @@ def open_store(
     ArgumentError
         If the URL is malformed.
     TypeError
-        If the object is none of these, or takes no `storage_options`.
+        If the object has another type, or does not support `storage_options`.
 
     Examples
     --------
@@ -187,7 +191,7 @@ def open_store(
     if isinstance(store, (str, os.PathLike)):
         return _open_path(os.fspath(store), mode)
     location: tuple[Store, str] | None = getattr(store, "_place", None)
-    if location is not None:  # of an array or a group
+    if location is not None:  # the location of an array or a group
         return location
     return adapt_store(store, read_only=read_only), ""
 
@@ -257,10 +261,10 @@ def _open_registered(
 def register_store(scheme: str) -> Callable[[Opener], Opener]:
     """Register a function that opens URLs with a scheme, as a decorator.
 
-    Tessarr calls it as ``opener(url, read_only=…)``. It returns a store, a mapping of keys to
-    bytes or an object with the methods of `StoreProtocol`; or a tuple of that and a path.
-    If it returns a `Store`, that must refuse changes where ``read_only`` is true; Tessarr
-    wraps other objects so that they do.
+    Tessarr calls ``opener(url, read_only=…)``. The opener returns a store, a mapping of keys to
+    bytes or an object with the methods of `StoreProtocol`, or a tuple of such an object and a path.
+    If ``read_only`` is true, a returned `Store` must refuse changes; Tessarr wraps other objects so
+    that they refuse changes.
 
     Parameters
     ----------

@@ -28,8 +28,8 @@ def open_path(path: str, *, mode: str, durable: bool) -> tuple[Store, str] | Non
     Parameters
     ----------
     path
-        Any path. The first bytes identify a Zip file or a database; a path that ends in
-        ``.zip``, ``.ozx``, ``.sqlite`` or ``.sqlite3`` may be a new file.
+        Any path. The first bytes identify an existing Zip file or database; the suffix ``.zip``,
+        ``.ozx``, ``.sqlite`` or ``.sqlite3`` identifies a new file.
     mode
         As for `open_store`.
     durable
@@ -73,9 +73,9 @@ def repair_zip(location: object, *, enabled: bool) -> bool:
 
     Parameters
     ----------
-    place
+    location
         The path or the URL of the file; other values have no effect.
-    wanted
+    enabled
         Whether to repair the file.
     """
     if not enabled or not isinstance(location, str | os.PathLike):
@@ -92,7 +92,7 @@ def repair_zip(location: object, *, enabled: bool) -> bool:
 
 
 def _open_database(path: str, *, mode: str, durable: bool) -> Store:
-    """Open a database; mode "a" opens one that is not writable as read-only."""
+    """Open a database; mode "a" opens a database that is not writable as read-only."""
     from tessarr.store.sqlite import SQLiteStore
 
     denied = mode == "a" and os.path.exists(path) and not is_writable(path)  # noqa: PTH110 (text)

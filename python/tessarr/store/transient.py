@@ -21,10 +21,10 @@ __all__ = [
 ]
 
 NOT_IMPLEMENTED: Final = 501
-"""The status of a server that does not know the kind of request."""
+"""The status of a server that does not support the method of a request."""
 
 GATEWAY_STATUSES: Final = frozenset({500, 502, 504})
-"""Statuses that leave open whether the server applied the request."""
+"""Statuses that do not show whether the server applied the request."""
 
 _BUSY_STATUSES: Final = frozenset({408, 429, 503})
 """Statuses of a busy server, which did not apply the request."""

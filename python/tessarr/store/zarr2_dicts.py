@@ -17,7 +17,7 @@ _Dict: TypeAlias = "MutableMapping[str, Any]"
 
 
 class _ObjectStore(DescribedStore):
-    """A store over an object; stores over the same object are equal."""
+    """A store that wraps an object; stores that wrap the same object are equal."""
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._object is other._object

@@ -116,7 +116,7 @@ class TempStore(DirectoryStore):
 
     Notes
     -----
-    `close`, or the end of a ``with`` block, removes the folder at once. Only the process that
+    `close`, or the end of a ``with`` block, removes the folder immediately. Only the process that
     created the store removes it. A pickle restores a `DirectoryStore` of the folder.
 
     Examples

@@ -22,7 +22,7 @@ _UNCHANGED_ERRORS: Final = (
     TessarrError,
     MemoryError,
     Warning,
-    # Mistakes in a program, such as an option of the wrong type.
+    # Programming errors, such as an option of the wrong type.
     TypeError,
     AttributeError,
     NameError,
@@ -33,12 +33,12 @@ _UNCHANGED_ERRORS: Final = (
 def build_store_error(
     error: Exception, action: str, location: str, *, key: str | None = None, reason: str = ""
 ) -> Exception:
-    """Return the error to raise where a file system has failed.
+    """Return the error to raise after a failure of a file system.
 
     Parameters
     ----------
     error : Exception
-        What the file system has raised.
+        The error of the file system.
     action : str
         The verb of the operation: "read".
     location : str
@@ -46,14 +46,14 @@ def build_store_error(
     key : str, optional
         The key in the store that the operation concerns.
     reason : str, optional
-        Why it failed, and what the user can do; by default the text of `error`.
+        The cause and the remedy; by default the text of `error`.
 
     Returns
     -------
     Exception
-        A `StoreError` with `error` as its cause; an `UnsupportedError` where the file system does
-        not implement the operation. Errors of Tessarr, a lack of memory, warnings, and the classes
-        of Python for mistakes in a program are returned unchanged.
+        A `StoreError` with `error` as its cause, or an `UnsupportedError` if the file system does
+        not implement the operation. The function returns errors of Tessarr, memory errors,
+        warnings, and Python's classes for programming errors unchanged.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def build_store_error(
 def raises_store_errors(
     action: str, *unchanged: type[Exception]
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorate a method: what it raises becomes a `StoreError`, except some classes.
+    """Decorate a method to convert its errors to `StoreError`, except some classes.
 
     The object has a method ``_error(action, error, *arguments)``, which returns the error to raise.
     """
@@ -102,16 +102,16 @@ def raises_store_errors(
 def find_hidden_failure(
     error: BaseException, absent: Collection[int] = (404,)
 ) -> BaseException | None:
-    """Return the failure that an error hides which claims that a file is absent; else None.
+    """Return the failure behind an error that reports an absent file, or None.
 
-    The web file system of fsspec raises `FileNotFoundError` where a server cannot be reached.
+    The web file system of fsspec raises `FileNotFoundError` for an unreachable server.
 
     Parameters
     ----------
     error : BaseException
-        What the file system has raised.
+        The error of the file system.
     absent : collection of int, default (404,)
-        The statuses with which a server says that a file is absent.
+        The statuses that mean an absent file.
     """
     if isinstance(error, FileNotFoundError):
         for cause in iterate_causes(error.__cause__):
@@ -121,7 +121,7 @@ def find_hidden_failure(
 
 
 def describe_error(error: Exception) -> str:
-    """Return the text of an error, or other words where it has none.
+    """Return the text of an error, or a description of an error without a text.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def describe_error(error: Exception) -> str:
 
 
 def _get_errno(error: Exception) -> int | None:
-    """Return the number of the system's error, without those of name resolution."""
+    """Return the system's error number, except those of name resolution."""
     for cause in iterate_causes(error):
         number = getattr(cause, "errno", None)
         if isinstance(cause, OSError) and isinstance(number, int) and number > 0:
@@ -148,6 +148,6 @@ def _get_errno(error: Exception) -> int | None:
 
 
 def _is_denied(error: Exception) -> bool:
-    if isinstance(error, PermissionError) or str(error).startswith("Forbidden"):  # of gcsfs
+    if isinstance(error, PermissionError) or str(error).startswith("Forbidden"):  # in gcsfs
         return True
     return any(get_status(cause) in _DENIED_STATUSES for cause in iterate_causes(error))

@@ -52,7 +52,7 @@ def get_pending(loop: AbstractEventLoop) -> dict[FailCallback, object]:
 
         def closing() -> None:
             close()
-            with suppress(KeyError):  # new operations may remove their callback
+            with suppress(KeyError):  # until empty; operations remove their callbacks, too
                 while True:
                     callbacks.popitem()[0](build_closed_error())
 

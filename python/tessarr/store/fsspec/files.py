@@ -66,7 +66,7 @@ class Files:
         self.concurrency = concurrency
         self._process = os.getpid()
         self._original_fs = fs
-        self._fs_by_process: dict[int, Any] = {}  # a forked child needs another one
+        self._fs_by_process: dict[int, Any] = {}  # a forked child needs another file system
         self._preparing: dict[int, Lock] = {}
         self._root = root
         self._missing_errors = missing
@@ -280,9 +280,9 @@ class Files:
         raise error
 
     def _check_can_list(self, prefix: str, *, listed: bool) -> None:
-        """Raise an error if a web server cannot list: it lists nothing in the folder of a node.
+        """Raise an error if a web server does not list the folder of a node.
 
-        A folder that is not a node may be empty. Then the check uses the root.
+        A folder that is not a node may be empty; the check then uses the root.
         """
         self._can_list = self._can_list or listed
         if self._can_list or not self._is_web:

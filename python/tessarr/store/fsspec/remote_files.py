@@ -118,12 +118,12 @@ class RemoteFiles(Files):
 
     @raises_store_errors("read", *ABSENT)
     def open_tail(self, key: str, count: int) -> _OpenedFile | None:
-        """Open a file, by its last bytes."""
+        """Open a file and read its last bytes."""
         return run_in_loop(self._fs.loop, self._fetch_tail, key, count)
 
     @raises_store_errors("read", *ABSENT)
     def open_part(self, key: str, offset: int, count: int) -> _OpenedFile | None:
-        """Open a file, by some of its bytes, which it may not have."""
+        """Open a file and read a range, which may exceed the file."""
         return run_in_loop(self._fs.loop, self._part, key, offset, count)
 
     def _reentry_error(self) -> Exception | None:
@@ -199,7 +199,7 @@ class RemoteFiles(Files):
         return _OpenedFile(self, path, part)
 
     async def _find_endpoint(self) -> None:
-        """Give the engine an endpoint, now that the file system has credentials."""
+        """Pass the endpoint to the engine after the file system has credentials."""
         look = self.server.find_endpoint
         if look is None or not self._may_find_endpoint():
             return
@@ -340,12 +340,12 @@ class _OpenedFile:
         return part.data[begin : begin + count]
 
     async def complete(self, offset: int, count: int) -> None:
-        """Read bytes into memory, if they are absent there."""
+        """Read bytes into memory, unless memory already has them."""
         if not _contains(self._part, offset, count):
             self._part = await self._fetch(offset, count)
 
     async def _fetch(self, offset: int, count: int) -> FilePart:
-        """Return a part with bytes; request again what a server left out."""
+        """Return a part with bytes; request missing bytes again."""
         part = await self._fetch_once(offset, count)
         while not _contains(part, offset, count):
             end = part.first + len(part.data)

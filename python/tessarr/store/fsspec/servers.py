@@ -181,7 +181,7 @@ def _is_empty_range(error: BaseException) -> bool:
 def _get_reported_size(error: BaseException) -> int:
     """Return the file size in an error response to a range; 0 if it has none."""
     for cause in iterate_causes(error):
-        answer = getattr(cause, "response", None)  # of botocore
+        answer = getattr(cause, "response", None)  # in botocore
         if isinstance(answer, dict):
             content_range = f"bytes */{answer.get('Error', {}).get('ActualObjectSize')}"
         else:

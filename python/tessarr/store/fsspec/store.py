@@ -55,8 +55,8 @@ class FsspecStore(DescribedStore):
         The HTTP status codes that mean an absent key, such as ``(403, 404)``. You can also pass
         it in the ``storage_options`` of a URL. Other statuses raise an error.
     concurrency : int, default 16
-        The number of chunks that are fetched or stored concurrently. An operation holds that
-        many chunks in memory, and a few that wait for decoding.
+        The number of chunks that are fetched or stored concurrently. An operation holds this
+        number of chunks in memory, and a few more that wait for decoding.
     retries : bool, default True
         Whether s3fs and gcsfs may retry requests themselves. Pass False below a `RetryingStore`.
         Other file systems follow their own arguments.

@@ -51,7 +51,7 @@ async def find_s3_endpoint(fs: Any, root: str) -> Endpoint | None:
     from s3fs import S3FileSystem
 
     bucket, folder, version = fs.split_path(root)
-    express = bucket.endswith("--x-s3")  # S3 Express has its own sessions
+    express = bucket.endswith("--x-s3")  # S3 Express uses session credentials
     if (
         not bucket
         or version

@@ -174,7 +174,7 @@ async def _request_web_file(fs: Any, session: Any, path: str, options: dict[str,
         is_old = _is_old(modified, answer.headers.get("Date"))
         weak = (
             f"W/{modified}" if modified and is_old else None
-        )  # a recent time may be that of the response
+        )  # a recent time may be the time of the response
         return data, content_range, answer.headers.get("ETag") or weak, is_old
 
 
@@ -197,7 +197,7 @@ def build_web_error(fs: Any, path: str, response: ErrorResponse) -> Exception:
 
 
 def _is_old(modified: str | None, now: str | None) -> bool:
-    """Return whether the next change gives the file another time: many tags contain it."""
+    """Return whether the next change will have another time, on which many tags depend."""
     if modified is None:
         return True
     try:

@@ -3,10 +3,11 @@
 The file has the format of zarr-python 2's ``SQLiteStore``: one table ``zarr`` with a key and a
 value per row.
 
-Calls of SQLite are short and never wait: a thread that finds the file locked by another process
-leaves SQLite and tries again, so that Ctrl-C and ``fork`` do not wait for other processes. A
-connection must not cross a ``fork``: while a process forks, none of its threads is inside SQLite
-(`tessarr.store.sqlite.fork`), and the child drops the connections without closing them.
+Calls of SQLite are short and never wait: if another process has locked the file, the thread
+leaves SQLite and tries again. So Ctrl-C and ``fork`` do not wait for other processes.
+
+A connection must not cross a ``fork``: no thread is inside SQLite while its process forks (see
+`tessarr.store.sqlite.fork`), and the child drops the connections without closing them.
 """
 
 from __future__ import annotations

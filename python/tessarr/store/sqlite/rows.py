@@ -43,7 +43,7 @@ def get_key_range(prefix: str) -> tuple[str, str | bytes]:
 
 
 def check_table(connection: Connection, path: str) -> None:
-    """Raise an error if the rows of a database are computed, which may never end.
+    """Raise an error if reading a database runs code, such as a view, which may never end.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def put_value(connection: Connection, key: str, data: bytes) -> None:
 
 
 def delete_value(connection: Connection, key: str) -> None:
-    """Remove a value; an absent key is no error."""
+    """Remove a value, which may be absent."""
     connection.execute("DELETE FROM zarr WHERE k = ?", (key,))
 
 

@@ -38,7 +38,7 @@ class SQLiteStore(DescribedStore):
     Any number of threads and processes may read and write concurrently; writers take turns. Each
     write is atomic, even if the process is killed meanwhile. A writer that waits longer than 60 s
     raises a retryable `StoreError`. While the store is in use, two further files belong to the
-    database, with ``-wal`` and ``-shm`` after its name; they vanish when the last user closes the
+    database, with ``-wal`` and ``-shm`` after its name. They vanish when the last user closes the
     store or ends. Do not use the store on network file systems; a file system without locks
     raises a `StoreError`. A value has at most 1 000 000 000 bytes.
 

@@ -29,17 +29,17 @@ class LRUStoreCache(WrapperStore, _engine.CachedStore):
     Parameters
     ----------
     store : StoreLike
-        The store, or what `tessarr.open` takes as one.
+        The other store, as for `tessarr.open`.
     max_size : int or None
         The size of the cache in bytes; None means unlimited.
     max_age_s : float, optional
-        The age in seconds after which an entry is requested again; by default never.
+        The age in seconds after which the cache requests an entry again; by default never.
 
     Notes
     -----
-    All users of this object see its changes at once. Changes go to the other store, which checks
-    their preconditions. Changes that bypass this object become visible only when the cache drops
-    an entry: call `invalidate`, or set ``max_age_s``. A pickle does not contain the cache.
+    All users of this object see its changes immediately. Changes go to the other store, which
+    checks their preconditions. Changes that bypass this object become visible only when the cache
+    drops an entry: call `invalidate`, or set ``max_age_s``. A pickle does not contain the cache.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class LRUStoreCache(WrapperStore, _engine.CachedStore):
         return cls._build(arguments, opened, limit, max_age_s)
 
     def __eq__(self, other: object) -> bool:
-        return self is other  # each object has a cache of its own
+        return self is other  # each object has its own cache
 
     def __hash__(self) -> int:
         return id(self)
@@ -88,7 +88,7 @@ class LRUStoreCache(WrapperStore, _engine.CachedStore):
 
 
 class PooledCacheStore(WrapperStore):
-    """A store that caches documents of another store in one pool, other values in another.
+    """A store that caches documents of another store in one pool, and other values in a second.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class PooledCacheStore(WrapperStore):
 
     @property
     def base_store(self) -> Store:
-        """The other store, which stands for the user's object."""
+        """The other store, which adapts the user's object."""
         store: Store = self._arguments["store"]
         return store
 
@@ -195,8 +195,8 @@ class CachePool:
         store
             The other store. Equal stores share their cache entries.
         since
-            Entries from before this time, in seconds since 1970, are revalidated: minus
-            infinity for none, infinity for all.
+            The time, in seconds since 1970, before which entries need revalidation: minus infinity
+            for no entries, infinity for all.
         """
         number = self._numbers.setdefault(store, len(self._numbers))
         if since == float("-inf"):
@@ -204,11 +204,11 @@ class CachePool:
         return self._pool.store(store, number, max(0.0, time.time() - since))
 
     def has_store(self, store: Store) -> bool:
-        """Return whether the pool may hold entries of a store or of an equal one."""
+        """Return whether the pool may hold entries of a store or of an equal store."""
         return store in self._numbers
 
     def get_or_create(self, key: Any, make: Callable[[], Store]) -> Store:
-        """Return the store of a key; create it at the first call."""
+        """Return the store of a key; the first call creates it."""
         store = self._stores.get(key)
         return self._stores.setdefault(key, make()) if store is None else store
 

@@ -42,7 +42,7 @@ class LatencyStore(WrapperStore):
     Parameters
     ----------
     store : StoreLike
-        The store, or what `tessarr.open` takes as one.
+        The other store, as for `tessarr.open`.
     read_s : float, default 0
         Seconds before each response to a reading request or a listing.
     write_s : float, default 0
@@ -84,7 +84,7 @@ class LoggingStore(WrapperStore):
     Parameters
     ----------
     store : StoreLike
-        The store, or what `tessarr.open` takes as one.
+        The other store, as for `tessarr.open`.
     log_level : str or int, default "DEBUG"
         The level of the messages. Failed requests are logged one level higher.
     log_handler : logging.Handler, optional

@@ -74,7 +74,7 @@ class LimitedStore(WrapperStore):
     Parameters
     ----------
     store : StoreLike
-        The store, or what `tessarr.open` takes as one.
+        The other store, as for `tessarr.open`.
     limits : Limits
         The limits, shared by all stores with the same object.
 

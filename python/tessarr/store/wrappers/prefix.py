@@ -18,7 +18,7 @@ __all__ = ["PrefixStore", "open_wrapped_store"]
 
 
 def open_wrapped_store(store: StoreLike) -> Store:
-    """Resolve a store argument to a store that begins at the argument's path."""
+    """Resolve a store argument to a store whose root is the argument's path."""
     opened, path = open_store(store)
     return PrefixStore(opened, path) if path else opened
 
@@ -29,7 +29,7 @@ class PrefixStore(WrapperStore):
     Parameters
     ----------
     store : StoreLike
-        The store, or what `tessarr.open` takes as one.
+        The other store, as for `tessarr.open`.
     prefix : str
         The path: names joined by ``/``.
 

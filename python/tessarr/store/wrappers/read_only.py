@@ -21,7 +21,7 @@ class ReadOnlyStore(WrapperStore):
     Parameters
     ----------
     store : StoreLike
-        The store, or what `tessarr.open` takes as one.
+        The other store, as for `tessarr.open`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A store that repeats the requests that fail with a transient error."""
+"""A store that repeats requests after transient errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RetryingStore(WrapperStore):
     Parameters
     ----------
     store : StoreLike
-        The store, or what `tessarr.open` takes as one.
+        The other store, as for `tessarr.open`.
     max_retries : int, default 32
         The maximum number of repetitions.
     first_delay_s : float, default 1
@@ -34,10 +34,10 @@ class RetryingStore(WrapperStore):
     -----
     Transient errors are lost connections, timeouts, the statuses 408, 429, 500, 502, 503 and 504,
     errors of the system such as EBUSY, and every retryable `StoreError`. The actual delay is
-    random, between half of the nominal delay and all of it. Changes of several keys at once are
-    not repeated. If a change may have been applied, and a repetition could have another result,
-    the call raises a `StoreError` of the kind "answer_lost". A busy server (408, 429, 503) has
-    applied no change.
+    random, between half of the nominal delay and all of it. The store does not repeat atomic
+    changes of several keys. If the other store may have applied a change, and a repetition could
+    have another result, the call raises a `StoreError` of the kind "answer_lost". A busy server
+    (408, 429, 503) has applied no change.
 
     Examples
     --------

@@ -16,12 +16,12 @@ class StagedStore(_engine.StagedStore, StoreMapping):
     store : Store
         The other store, which `commit` changes.
     repeatable : bool
-        Whether `commit` also requires that values that were only read are unchanged. It always
-        requires that for values on which a change depends.
+        Whether `commit` also requires that all values that the transaction read are unchanged. It
+        always requires this for values on which a change depends.
     owner : Transaction, optional
         The transaction.
     same : StagedStore, optional
-        The store that holds the staged changes, if this one only adds another route to it.
+        The store that holds the staged changes, if this store is another route to it.
 
     Examples
     --------

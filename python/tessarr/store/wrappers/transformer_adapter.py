@@ -51,7 +51,7 @@ _METADATA = "zarr.json"
 
 
 class _ChunkKeys:
-    """The keys below the path of an array, without its metadata."""
+    """The keys below the path of an array, except its metadata."""
 
     def __init__(self, store: Store, prefix: str) -> None:
         self._store = store
@@ -68,7 +68,7 @@ class _ChunkKeys:
 
     def list(self, prefix: str) -> list[str]:
         full_prefix = self._prefix + prefix
-        # A listing takes a prefix that ends in "/"; filter its result by the longer prefix.
+        # A listing requires a prefix that ends in "/"; filter its result by the longer prefix.
         listed = self._store.list(full_prefix[: full_prefix.rfind("/") + 1])
         start = len(self._prefix)
         keys = [key[start:] for key in listed if key.startswith(full_prefix)]

@@ -40,8 +40,8 @@ class Archive:
     source
         An absolute path, a file object, or an open value of another store.
     mode
-        r, r+, a, w or x. Mode a creates an absent file at the first write. "shared" is mode a
-        that locks the file only at the first write, and sees the changes of others until then.
+        r, r+, a, w or x. Mode a creates an absent file at the first write. "shared" is like mode
+        a, but locks the file only at the first write, and sees other writers' changes until then.
     method
         The compression method of new values.
     large
@@ -78,7 +78,7 @@ class Archive:
         self._start = self._end = 0
         self._directory_bytes = 0  # of the directory at the end of a complete file
         self._garbage_bytes = 0
-        self._deleted: list[str] = []  # without records in the file yet
+        self._deleted: list[str] = []  # deletions whose records are not in the file yet
         self._changed = self._writes  # an empty file becomes an archive without values
         try:
             self._read_directory()
@@ -264,7 +264,7 @@ class Archive:
             raise
 
     def delete(self, *keys: str, prefix: str | None = None) -> None:
-        """Delete values; absent keys are no error.
+        """Delete values, which may be absent.
 
         Parameters
         ----------
@@ -349,7 +349,7 @@ class Archive:
             return True
 
     def sorted_keys(self) -> tuple[int, list[str]]:
-        """Return the number of changes so far and the current keys, sorted."""
+        """Return the number of changes and the sorted current keys."""
         with self._lock:
             return self.changes, sorted(self.entries)
 
@@ -361,7 +361,7 @@ class Archive:
             self._garbage_bytes += old.limit - old.offset
 
     def check(self) -> None:
-        """Raise an error if the archive is closed; reread a file that others may change."""
+        """Raise an error if the archive is closed; reread a file with other writers."""
         if self.closed:
             raise StoreError(f"the store in {self.name} is closed: open it again")
         if self._path is not None:
@@ -385,7 +385,7 @@ class Archive:
                 key=key,
             )
 
-    # The end
+    # Flushing and closing
 
     @property
     def is_usable(self) -> bool:
@@ -446,7 +446,7 @@ class OpenedValue:
     Parameters
     ----------
     file, entry
-        Its file and its entry.
+        The file and the entry of the value.
     label
         The name of the value in error messages.
     """
@@ -534,7 +534,7 @@ class ArchiveStore:
         self._archive.lock_for_writing()
         return nullcontext()
 
-    deletes_at_once = True  # after a kill the directory of the last flush holds
+    deletes_at_once = True  # after a crash, the directory of the last flush applies
 
     def delete_prefix(self, prefix: str) -> None:
         self._archive.delete(*self.list(prefix), prefix=prefix)
@@ -545,7 +545,7 @@ class ArchiveStore:
     def list(self, prefix: str) -> list[str]:
         keys = self._keys()
         first = bisect_left(keys, prefix)
-        # "0" sorts after "/": the bound of the keys that begin with the prefix.
+        # "0" sorts after "/", so this is the upper bound of the keys below the prefix.
         last = bisect_left(keys, f"{prefix[:-1]}0") if prefix else len(keys)
         return keys[first:last]
 

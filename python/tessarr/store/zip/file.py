@@ -35,7 +35,7 @@ _DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 
 
 class File(Protocol):
-    """The methods that an archive needs of a file. Many threads may call `read`."""
+    """The file methods that an archive uses. Many threads may call `read`."""
 
     def size(self) -> int: ...
     def read(self, offset: int, count: int) -> bytes: ...
@@ -270,7 +270,7 @@ class ObjectFile:
                 view = view[self._file.write(view) :]
 
     def _seek(self, offset: int) -> None:
-        # A file object without `seek` is written from beginning to end.
+        # Write a file object without `seek` sequentially.
         if self._seekable:
             self._file.seek(offset)
         elif self._file.tell() != offset:

@@ -5,8 +5,8 @@ Theory
 A Zip file consists of entries, each a *local header* and (compressed) bytes; the *central
 directory*, with a record per entry that has the offset of its local header; and the *end record*
 with the offset of the central directory. Sizes beyond 32 bits are in additional "zip64" fields.
-Readers begin at the end: only entries in the directory exist, and the last of several entries
-with one name counts (PKWARE APPNOTE 4.3).
+Readers start at the end: only entries in the directory exist, and the last of several entries
+with one name is valid (PKWARE APPNOTE 4.3).
 
 Readers must reject hostile files: entries that overlap (a bomb of few bytes that decompresses to
 petabytes), entries with impossible sizes, names that lead out of the target folder, and a
@@ -74,10 +74,10 @@ UTF8: Final = 0x800
 _MARKED: Final = 0x2  # the LZMA data end with a marker
 _FULL16: Final = 0xFFFF
 _FULL32: Final = 0xFFFFFFFF
-_MAX_EXTRA: Final = 1024  # of a local header; a larger gap is garbage
-# Maximum compression ratios: deflate makes at most 258 bytes of two bits, Zstandard blocks of
-# 128 KiB of four bytes, LZMA 273 bytes of fourteen binary choices with at least 1/45 bit each, and
-# bzip2 a block of 46 MB of 40 bytes.
+_MAX_EXTRA: Final = 1024  # bytes of a local header's extra field; a larger gap is garbage
+# Maximum compression ratios: deflate encodes at most 258 bytes in two bits, Zstandard a block of
+# 128 KiB in four bytes, LZMA 273 bytes in fourteen binary choices of at least 1/45 bit each, and
+# bzip2 a block of 46 MB in 40 bytes.
 _MAX_RATIO: Final = {DEFLATED: 1032, ZSTD: 1 << 15, LZMA: 1 << 13, XZ: 1 << 13, BZIP2: 1 << 21}
 _ZSTD: Final = {"name": "zstd", "level": 3, "checksum": False}
 _XZ_MEMORY: Final = 1 << 28  # more than the strongest preset needs
@@ -89,7 +89,7 @@ class Entry(NamedTuple):
     Attributes
     ----------
     name : bytes
-        The stored name; UTF-8 if `flags` says so.
+        The stored name; `flags` contains whether it is UTF-8.
     offset, limit
         The offset of the local header, and the offset of the next entry.
     method, crc, packed, size, flags, modified, attributes
@@ -124,7 +124,7 @@ class Directory:
     Attributes
     ----------
     entries : dict
-        The entries by key, without those that a later one with the same name replaces.
+        The entries by key; a later entry replaces an earlier one with the same name.
     start : int
         The offset of the first entry; other data may precede it.
     end : int
@@ -232,7 +232,7 @@ def read_directory(read: Read, size: int) -> Directory:
     Raises
     ------
     DataError
-        If the file is no complete Zip file, or is a hostile one.
+        If the file is not a complete Zip file, or is hostile.
     """
     start, end, count, shift = _find_directory(read, size)
     if count * RECORD.size > end - start:
@@ -270,7 +270,7 @@ def _find_directory(read: Read, size: int) -> tuple[int, int, int, int]:
 
 
 def _find_end(tail: bytes) -> int:
-    """Return the position of the end record that ends with the file; -1 if none does."""
+    """Return the position of the end record at the end of the file; -1 if it is missing."""
     position = tail.rfind(END_MARK)
     while position >= 0:
         if position + END.size <= len(tail):
@@ -328,7 +328,7 @@ def read_records(directory: bytes, shift: int = 0) -> list[Entry]:
 
 
 def apply_zip64(extra: bytes, *fields: int) -> list[int]:
-    """Return fields, with values of the zip64 extra field where the plain ones overflow."""
+    """Return fields, with values of the zip64 extra field instead of overflowing plain values."""
     position = 0
     while position + 4 <= len(extra):
         kind, length = struct.unpack_from("<HH", extra, position)
@@ -367,7 +367,7 @@ def _check_entries(all_entries: list[Entry], end: int) -> Directory:
 
 
 def _check_key(name: str) -> str:
-    """Return the key of an entry; "" for a folder, which has none."""
+    """Return the key of an entry; "" for a folder."""
     key = name.removeprefix("./")
     folder = key.removesuffix("/")
     if (
@@ -394,7 +394,7 @@ def check_size(entry: Entry) -> None:
 
 
 def find_data(entry: Entry, header: bytes) -> int:
-    """Return the offset of an entry's bytes, given its local header."""
+    """Return the offset of an entry's bytes; `header` is its local header."""
     if len(header) >= LOCAL.size:
         mark, *_, name_length, extra_length = LOCAL.unpack_from(header)
         start: int = LOCAL.size + name_length + extra_length

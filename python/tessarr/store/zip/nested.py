@@ -40,8 +40,7 @@ class ZipValueStore(DescribedStore):
     -----
     Reads use ranged requests. Each change rewrites the whole archive in one conditional write: the
     archive is always complete, a transaction applies all its changes together, and concurrent
-    writers lose no change. Use it for data that are rarely written, and `ZipStore` for local
-    files.
+    writers lose no change. Use this store for rarely written data, and `ZipStore` for local files.
 
     Examples
     --------
@@ -55,7 +54,7 @@ class ZipValueStore(DescribedStore):
 
     def __new__(cls, store: Store, key: str, compression: int = zip_format.STORED) -> Self:
         if compression not in zip_format.METHODS:
-            zip_format.compress(b"", compression)  # which refuses it
+            zip_format.compress(b"", compression)  # raises the error
         packed = _ZipValue(store, key, compression)
         engine = ForeignStore(packed, read_only=store.read_only)
         arguments: dict[str, Any] = {"store": store, "key": key}

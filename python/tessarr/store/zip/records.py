@@ -1,10 +1,10 @@
 """Records of deletions and replacements, which the repair of a Zip file reads.
 
 The directory at the end of a Zip file lists its values. A killed writer leaves no directory, and
-a repair collects the values from the beginning. An extra field in local headers tells the repair
-about deletions and replacements; other programs ignore it.
+a repair collects the values from the beginning. An extra field in local headers records deletions
+and replacements for the repair; other programs ignore this field.
 
-- A *staged* value belongs to a node that is not complete. It counts after the record of the
+- A *staged* value belongs to an incomplete node. It is valid after the record of the
   replacement, or if a directory lists it.
 - The record of a *deletion* names a key, or a prefix that is empty or ends in "/".
 - The record of a *replacement* names a prefix. Its data is the offset of the first staged value.

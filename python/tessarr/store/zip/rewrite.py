@@ -41,12 +41,12 @@ def remove_garbage(file: File, start: int, entries: Sequence[Entry], *, durable:
     Returns
     -------
     bool
-        False if that was impossible; then the file is unchanged.
+        Whether the function removed the garbage; if False, the file is unchanged.
     """
     if isinstance(file, PathFile):
         try:
             fresh = file.create_sibling()
-        except OSError:  # the folder takes no other file
+        except OSError:  # the folder rejects new files
             return False
         try:
             _copy(file, 0, fresh, 0, start)
@@ -84,7 +84,7 @@ def _plan_moves(file: File, target: int, entries: Sequence[Entry]) -> Iterator[_
         begin = zip_format.find_data(entry, raw)
         moved = entry._replace(offset=target, flags=entry.flags & ~zip_format.DESCRIBED)
         if entry.flags & zip_format.DESCRIBED:
-            # Write the sizes, which follow the bytes in one of several forms, into the header.
+            # The header gets the sizes, which may follow the bytes in one of several forms.
             header = zip_format.build_local_header(moved)
             yield _Move(moved, header, begin, entry.packed, target)
         else:

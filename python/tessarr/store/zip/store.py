@@ -37,8 +37,8 @@ class ZipStore(DescribedStore):
     Parameters
     ----------
     path : str, os.PathLike or file object
-        The path of the file; or a binary file object that is readable and seekable, and
-        writable unless the mode is "r".
+        The path of the file, or a binary file object. The object must be readable and seekable,
+        and writable unless the mode is "r".
     compression : int, default 0
         The compression of new values, in addition to the codecs of arrays: the constants
         ZIP_STORED (0: none), ZIP_DEFLATED, ZIP_BZIP2 and ZIP_LZMA of `zipfile`, 93 (Zstandard)
@@ -81,7 +81,7 @@ class ZipStore(DescribedStore):
 
     dimension_separator: Literal[".", "/"] | None
     root_folder: str
-    """The only folder at the root of the file, if it was opened by its path; else ""."""
+    """The only folder at the root of a file that was opened by its path; else ""."""
     _archive: Archive
 
     def __new__(
@@ -98,7 +98,7 @@ class ZipStore(DescribedStore):
         if mode not in _MODES:
             raise ArgumentError(f"mode {mode!r} is not one of {', '.join(map(repr, _MODES))}")
         if compression not in zip_format.METHODS:
-            zip_format.compress(b"", compression)  # which refuses it
+            zip_format.compress(b"", compression)  # raises the error
         mode = "r" if read_only else mode
         source = _make_absolute(path) if isinstance(path, (str, os.PathLike)) else path
         if isinstance(source, str):
@@ -185,11 +185,11 @@ class ZipStore(DescribedStore):
         Raises
         ------
         DataError
-            If the file does not begin like a Zip file of Tessarr.
+            If the file does not start like a Zip file of Tessarr.
 
         Notes
         -----
-        The repair reads the whole file once. Deleted and replaced values stay so, except for
+        The repair reads the whole file once. Deleted and replaced values stay deleted, except for
         deletions after the last write.
 
         Examples
@@ -216,8 +216,8 @@ _DOCUMENTS: Final = ("zarr.json", ".zgroup", ".zarray")
 def open_zip(path: str, *, mode: str, durable: bool) -> tuple[ZipStore, str]:
     """Open a Zip file by its path; return the store and the path in it.
 
-    If a store of this process is writing to the file, mode "r" flushes that store first, and
-    other modes return it, so that several arrays can be written.
+    If a store of this process is writing to the file, mode "r" first flushes that store. Other
+    modes return it, so that the program can write several arrays.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ def open_zip(path: str, *, mode: str, durable: bool) -> tuple[ZipStore, str]:
 
 
 def _open_writable(path: str, mode: ZipMode, *, durable: bool) -> ZipStore:
-    """Open a file; mode "a" opens one that is not writable in mode "r"."""
+    """Open a file; mode "a" opens a file that is not writable in mode "r"."""
     try:
         return ZipStore(path, mode=mode, durable=durable)
     except ReadOnlyError:
