@@ -104,7 +104,7 @@ class LazyArray(ScalarConversion):
 
     @property
     def transform(self) -> IndexTransform:
-        """The map from the view's indices to those of the array."""
+        """The map from the view's indices to the array's indices."""
         return self._transform
 
     def __getitem__(self, key: SelectionLike) -> LazyArray:

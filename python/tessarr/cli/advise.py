@@ -200,7 +200,7 @@ def _measure_layouts(
         return _rank_measurements(measurements.values(), weights)
 
     measure_all([current_layout], "as it is now")
-    # Measure the array's own codecs once only: they are part of the current layout.
+    # Skip the array's own codecs, which the current layout includes.
     all_codecs = list_compressors(array.dtype, _get_format(array))
     candidates = [codecs for codecs in all_codecs if codecs != tuple(array.compressors)]
     codecs: list[tuple[Codec, ...] | None] = [

@@ -28,7 +28,7 @@ def parse_selection(text: str) -> tuple[Any, ...]:
     Raises
     ------
     ArgumentError
-        If the text is no selection; the function never runs any part of it.
+        If the text is not a selection; the function never evaluates code.
 
     Examples
     --------

@@ -221,7 +221,7 @@ class _Examiner:
             yield from self.check_consolidated(path, meta)
 
     def check_folder(self, path: str, prefix: str) -> Iterator[Finding]:
-        """Check a folder in a group that is no node."""
+        """Check a folder in a group that is not a node."""
         keys = self.store.list(prefix)
         nodes = [key for key in keys if key.rpartition("/")[2] in _DOCUMENTS]
         if nodes:

@@ -78,7 +78,7 @@ class Contents:
     skipped
         Nodes that cannot be copied.
     has_bare_dimensions
-        Whether there are netCDF dimensions without a variable.
+        Whether the file has netCDF dimensions without a variable.
     """
 
     nodes: dict[str, Any] = field(default_factory=dict)

@@ -110,7 +110,7 @@ class Journal:
             del done[name]
 
     def save(self, *, now: bool = False) -> None:
-        """Store the journal, at most once in a while unless `now` is true."""
+        """Store the journal, at a limited rate unless `now` is true."""
         if now or monotonic() - self._stored > _EVERY_S:
             self._store.put(self._key, self._bytes())
             self._stored = monotonic()

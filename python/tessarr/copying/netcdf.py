@@ -125,7 +125,7 @@ def _arrays_in(group: Any) -> list[Any]:
 
 
 def member_name(name: str, node: Any) -> str:
-    """Return the netCDF name of a member, given its HDF5 name."""
+    """Return the netCDF name of a member with the HDF5 name `name`."""
     if name.startswith(_NOT_A_COORDINATE) and hasattr(node, "shape"):
         return name.removeprefix(_NOT_A_COORDINATE)
     return name

@@ -114,7 +114,7 @@ def _run_marked(
         return mark != name and not exclusive and not _is_old(mark)
 
     def copy_updates() -> Iterator[tuple[CopyUpdate, Flow[Any]]]:
-        for target, is_stale in zip(targets, stale, strict=False):  # those that have the mark
+        for target, is_stale in zip(targets, stale, strict=False):  # only targets with a mark
             group, zarr_format = target.group
             if target.rebuild or is_stale:
                 yield target, consolidate.rebuild_copies(group, zarr_format, is_active=is_active)

@@ -94,7 +94,7 @@ class GroupCreation(GroupMembers):
         name: str,
         overwrite: bool = False,  # noqa: FBT002 (where zarr-python 2 has it)
     ) -> Self:
-        """Return the group `name`; create it if there is no node.
+        """Return the group `name`; create it if no node exists.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class GroupCreation(GroupMembers):
         exact: bool = False,  # noqa: FBT002 (where h5py has it)
         **settings: Any,
     ) -> Array:
-        """Return the array `name`; create it if there is no node.
+        """Return the array `name`; create it if no node exists.
 
         Parameters
         ----------

@@ -137,9 +137,9 @@ def open_store(
     store : str, os.PathLike, Store, mapping, object or None
         One of:
 
-        - A path, with ``~`` for the home folder. It can be the path of a folder, of a Zip file
-          (by its content or the suffix ``.zip`` or ``.ozx``), or of an SQLite database (by the
-          suffix ``.sqlite`` or ``.sqlite3``, or ``.db`` for an existing file).
+        - The path of a folder, of a Zip file, or of an SQLite database, with ``~`` for the home
+          folder. The content or the suffix ``.zip`` or ``.ozx`` identifies a Zip file. The suffix
+          ``.sqlite`` or ``.sqlite3``, or ``.db`` of an existing file, identifies a database.
         - A URL: ``file:///path`` (percent-encoded); ``memory://name`` or ``memory://name/path``
           (one store per name in the process); ``sqlite:///path/of/file``;
           ``zip:///path/of/file``, or ``zip://path/inside::file`` with a path inside.
@@ -262,9 +262,9 @@ def register_store(scheme: str) -> Callable[[Opener], Opener]:
     """Register a function that opens URLs with a scheme, as a decorator.
 
     Tessarr calls ``opener(url, read_only=…)``. The opener returns a store, a mapping of keys to
-    bytes or an object with the methods of `StoreProtocol`, or a tuple of such an object and a path.
-    If ``read_only`` is true, a returned `Store` must refuse changes; Tessarr wraps other objects so
-    that they refuse changes.
+    bytes or an object with the methods of `StoreProtocol`. It may also return a tuple of such an
+    object and a path. If ``read_only`` is true, a returned `Store` must refuse changes; Tessarr
+    wraps other objects so that they refuse changes.
 
     Parameters
     ----------

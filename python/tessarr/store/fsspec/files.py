@@ -191,7 +191,7 @@ class Files:
                 self._check_absent(error, path)
             if self._is_absent(error, path):
                 return None
-            return self.open_head(key, None)  # servers refuse empty ranges in various ways
+            return self.open_head(key, None)  # servers refuse empty ranges with various errors
         if count is not None and len(data) >= count:
             return self.open_value(key)
         return _OpenedFile(self, path, len(data), data)

@@ -129,7 +129,7 @@ class Archive:
                 self._path = self._stamp = None
 
     def _switch_file(self, file: File) -> None:
-        """Continue with another file; keep the current one if the other is unreadable."""
+        """Continue with another file, unless it is unreadable."""
         before, self._file = self._file, file
         try:
             self._read_directory()
@@ -594,7 +594,7 @@ def _get_final_key(key: str) -> str:
 
 
 def _create_empty_file() -> ObjectFile:
-    """Return an empty file object, which stands for an absent file."""
+    """Return an empty file object, which represents an absent file."""
     return ObjectFile(io.BytesIO(), "r")
 
 

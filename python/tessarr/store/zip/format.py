@@ -10,7 +10,7 @@ with one name is valid (PKWARE APPNOTE 4.3).
 
 Readers must reject hostile files: entries that overlap (a bomb of few bytes that decompresses to
 petabytes), entries with impossible sizes, names that lead out of the target folder, and a
-directory at another offset than the end record states.
+directory at another offset than that in the end record.
 """
 
 from __future__ import annotations

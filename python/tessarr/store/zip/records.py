@@ -99,6 +99,6 @@ class Values:
             }
 
     def retain(self, keys: Iterable[str]) -> None:
-        """Process a directory: keep only its keys."""
+        """Process a directory: drop all keys that it lacks."""
         known = {**self._staged, **self.entries}
         self.entries = {key: known[key] for key in keys if key in known}

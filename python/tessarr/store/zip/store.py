@@ -170,7 +170,7 @@ class ZipStore(DescribedStore):
 
     @staticmethod
     def repair(path: str | os.PathLike[str]) -> int:
-        """Repair the file of a killed process; keep all complete values.
+        """Repair the file of a killed process, and recover all complete values.
 
         Parameters
         ----------
