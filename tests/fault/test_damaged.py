@@ -185,7 +185,7 @@ class Huge:
 def test_huge_document_of_python_store_raises_before_reading() -> None:
     """The reader requests only the size of the value from the store."""
     with pytest.raises(tessarr.errors.MetadataError, match="more than"):
-        tessarr.open(Huge(), mode="r")  # the value is frozen
+        tessarr.open(Huge(), mode="r")  # type: ignore[arg-type]  # it is read-only
 
 
 def test_metadata_bytes_option_limits_documents() -> None:

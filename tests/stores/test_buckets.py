@@ -111,7 +111,7 @@ def test_storing_threads_call_no_python(s3: Proxy, monkeypatch: pytest.MonkeyPat
         asked.append(threading.current_thread().name)
         return reentry(self)
 
-    monkeypatch.setattr(remote_files.RemoteFiles, "_reentry", counted)
+    monkeypatch.setattr(remote_files.RemoteFiles, "_reentry_error", counted)
     s3.reset_counts()
     array[:] = VALUES + 1
     assert by_engine(s3) == [True] * 256
@@ -557,7 +557,7 @@ def test_stored_files_invalidate_shared_listings_only(
     import tessarr.tensorstore as ts
 
     told: list[str] = []
-    monkeypatch.setattr(remote_files.RemoteFiles, "_stored", lambda _, key: told.append(key))
+    monkeypatch.setattr(remote_files.RemoteFiles, "_on_stored", lambda _, key: told.append(key))
     store = ts.KvStore.open(servers.kvstore_spec("s3", s3, "private/")).result()
     store.write("a", b"x").result()
     assert store.list().result() == [b"a"]

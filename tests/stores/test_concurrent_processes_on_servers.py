@@ -37,7 +37,7 @@ _WAIT = "print('ready', flush=True); input()\n"
 _OWN = f"""
 import sys
 import tessarr
-from stores.test_servers import COUNT, store_of
+from stores.test_concurrent_processes_on_servers import COUNT, store_of
 kind, url, path, number = *sys.argv[1:4], int(sys.argv[4])
 store = store_of(kind, url, path)
 cells, log = tessarr.open_array(store, path="cells"), tessarr.open_array(store, path="log")
@@ -51,7 +51,7 @@ _TENSORSTORE = f"""
 import sys
 import tessarr.tensorstore as ts
 from stores import servers
-from stores.test_servers import COUNT
+from stores.test_concurrent_processes_on_servers import COUNT
 kind, url, path, number = *sys.argv[1:4], int(sys.argv[4])
 proxy = servers.Proxy(0)
 proxy.url = url

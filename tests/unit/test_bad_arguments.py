@@ -157,7 +157,7 @@ def is_of_python(error: Exception) -> bool:
     return isinstance(error, TypeError) or "truth value of an array" in str(error)
 
 
-OF_OTHERS = {"synchronizer", "dest", "dest_sel", "source_sel", "Values.write_direct.source"}
+OF_OTHERS = {"synchronizer", "dest", "dest_sel", "source_sel", "NumPyProtocol.write_direct.source"}
 """Parameters whose objects Tessarr calls: their errors pass unchanged."""
 
 

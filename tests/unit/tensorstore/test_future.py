@@ -291,11 +291,11 @@ def test_more_work_than_threads_is_done_in_its_turn() -> None:
 @pytest.mark.slow
 def test_what_is_under_way_is_done_before_python_ends(tmp_path: Path) -> None:
     program = (
-        "import time; from tessarr.tensorstore.future.spawn import start\n"
+        "import time; from tessarr.tensorstore.future.spawn import spawn\n"
         "import pathlib, sys\n"
         "for k in range(40):\n"
         "    file = pathlib.Path(sys.argv[1]) / str(k)\n"
-        "    start(lambda file=file: (time.sleep(0.01), file.touch()))\n"
+        "    spawn(lambda file=file: (time.sleep(0.01), file.touch()))\n"
     )
     subprocess.run([sys.executable, "-c", program, tmp_path], check=True, timeout=60)
     assert len(list(tmp_path.iterdir())) == 40

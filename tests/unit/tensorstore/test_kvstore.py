@@ -58,7 +58,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> ts.KvStore:
     if kind in SPECS:
         spec = SPECS[kind](tmp_path)
     else:
-        spec = servers.spec(kind, request.getfixturevalue(kind), f"{tmp_path.name}/")
+        spec = servers.kvstore_spec(kind, request.getfixturevalue(kind), f"{tmp_path.name}/")
     return ts.KvStore.open(spec).result()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
@@ -32,9 +32,17 @@ class Unit:
     (Unit(7, "nm"), '4 nm', [4.0, 'nm'])
     """
 
-    _multiplier: float = 1.0  # for a subclass that does not call `super().__init__()`
-    _base_unit: str = ""
+    __slots__ = ("__weakref__", "_base_unit", "_multiplier")
     __hash__ = None  # type: ignore[assignment]
+
+    _base_unit: str
+    _multiplier: float
+
+    def __new__(cls, *_arguments: Any, **_keywords: Any) -> Self:
+        """Return the unit 1, for a subclass that does not call `super().__init__()`."""
+        new = super().__new__(cls)
+        new._multiplier, new._base_unit = 1.0, ""
+        return new
 
     def __init__(
         self, unit: Any = ..., base_unit: Any = ..., *, multiplier: Any = ..., json: Any = ...
