@@ -223,7 +223,9 @@ def _parse_grid(members: Members, shape: Shape | None) -> ChunkGrid | None:
         extension, cls = _find_extension(
             value, "unsupported_chunk_grid", grid.find_grid, loc, problems
         )
-        chunks = None if cls is None else cls.from_json(extension.configuration)
+        if cls is None:
+            return None
+        chunks: ChunkGrid | None = cls.from_json(extension.configuration)
         if chunks is None or shape is None:
             return chunks
         fitted: ChunkGrid | None = chunks.fit(

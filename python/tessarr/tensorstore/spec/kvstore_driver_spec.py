@@ -31,9 +31,9 @@ class KvStoreDriverSpec(ResourceSpec):
         """Raise an error if the schema contradicts other parts of the spec."""
 
     @staticmethod
-    def _put_at(place: Place) -> Place:
+    def _put_at(kvstore_spec: Place) -> Place:
         """Normalize the kvstore of a spec."""
-        return place
+        return kvstore_spec
 
     def _take_place(self, members: dict[str, Any]) -> None:
         """Set the kvstore from ``kvstore`` and ``path``, and remove them from `members`."""
@@ -106,9 +106,9 @@ class KvStoreDriverSpec(ResourceSpec):
             self._references.unbind(naming), self._place and self._place._unbind(naming)
         )
 
-    def _with(self, references: References, place: Place | None) -> Self:
+    def _with(self, references: References, kvstore_spec: Place | None) -> Self:
         new = self._referring(references)
-        new._place = place
+        new._place = kvstore_spec
         return new
 
     @property
