@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
@@ -32,17 +32,10 @@ class Unit:
     (Unit(7, "nm"), '4 nm', [4.0, 'nm'])
     """
 
-    __slots__ = ("__weakref__", "_base_unit", "_multiplier")
+    __slots__ = ("__weakref__", "_value")
     __hash__ = None  # type: ignore[assignment]
 
-    _base_unit: str
-    _multiplier: float
-
-    def __new__(cls, *_arguments: Any, **_keywords: Any) -> Self:
-        """Return the unit 1, for a subclass that does not call `super().__init__()`."""
-        new = super().__new__(cls)
-        new._multiplier, new._base_unit = 1.0, ""
-        return new
+    _value: tuple[float, str]
 
     def __init__(
         self, unit: Any = ..., base_unit: Any = ..., *, multiplier: Any = ..., json: Any = ...
@@ -61,7 +54,20 @@ class Unit:
             parts = _parse_pair(unit, base_unit)
         else:
             parts = (1.0, "") if unit is ... else _parse_unit(unit)
-        self._multiplier, self._base_unit = parts
+        self._value = parts
+
+    @property
+    def _parts(self) -> tuple[float, str]:
+        """The multiplier and the base unit; 1 if a subclass has not called `__init__`."""
+        return getattr(self, "_value", (1.0, ""))
+
+    def __getstate__(self) -> tuple[tuple[float, str], dict[str, Any] | None]:
+        return self._parts, getattr(self, "__dict__", None)
+
+    def __setstate__(self, state: tuple[tuple[float, str], dict[str, Any] | None]) -> None:
+        self._value, attributes = state
+        if attributes:
+            vars(self).update(attributes)
 
     @property
     def multiplier(self) -> float:
@@ -72,7 +78,7 @@ class Unit:
         >>> Unit("4nm").multiplier
         4.0
         """
-        return self._multiplier
+        return self._parts[0]
 
     @property
     def base_unit(self) -> str:
@@ -83,7 +89,7 @@ class Unit:
         >>> Unit("4nm").base_unit
         'nm'
         """
-        return self._base_unit
+        return self._parts[1]
 
     def to_json(self) -> list[Any]:
         """Return a list of the multiplier and the base unit.
@@ -93,33 +99,33 @@ class Unit:
         >>> Unit("4nm").to_json()
         [4.0, 'nm']
         """
-        return [self._multiplier, self._base_unit]
+        return [*self._parts]
 
     def __mul__(self, factor: float) -> Unit:
-        return Unit(self._multiplier * _number(factor), self._base_unit)
+        return Unit(self.multiplier * _number(factor), self.base_unit)
 
     def __truediv__(self, divisor: float) -> Unit:
         number = _number(divisor)
         if number != 0:
-            return Unit(self._multiplier / number, self._base_unit)
-        infinite = math.copysign(math.inf, self._multiplier)
-        return Unit(infinite if self._multiplier else math.nan, self._base_unit)
+            return Unit(self.multiplier / number, self.base_unit)
+        infinite = math.copysign(math.inf, self.multiplier)
+        return Unit(infinite if self.multiplier else math.nan, self.base_unit)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Unit):
             return NotImplemented
-        return self._multiplier == other._multiplier and self._base_unit == other._base_unit
+        return self.multiplier == other.multiplier and self.base_unit == other.base_unit
 
     def __str__(self) -> str:
-        if not self._base_unit:
-            return f"{self._multiplier:.6g}"
-        if self._multiplier == 1:
-            return self._base_unit
-        return f"{self._multiplier:.6g} {self._base_unit}"
+        if not self.base_unit:
+            return f"{self.multiplier:.6g}"
+        if self.multiplier == 1:
+            return self.base_unit
+        return f"{self.multiplier:.6g} {self.base_unit}"
 
     def __repr__(self) -> str:
-        quoted = self._base_unit.replace("\\", "\\\\").replace('"', '\\"')
-        return f'Unit({self._multiplier:.6g}, "{quoted}")'
+        quoted = self.base_unit.replace("\\", "\\\\").replace('"', '\\"')
+        return f'Unit({self.multiplier:.6g}, "{quoted}")'
 
 
 def _parse_unit(value: Any) -> tuple[float, str]:
