@@ -20,11 +20,17 @@ from tessarr.errors import ArgumentError
 from tessarr.options import Options, configure, current, options
 
 
+def _set(values: Options) -> None:
+    configure(**{name: getattr(values, name) for name in Options.__dataclass_fields__})
+
+
 @pytest.fixture(autouse=True)
-def _restore() -> Any:
-    threads = _engine.threads()
+def _defaults() -> Any:
+    """Start each test with the defaults, and restore the previous options after it."""
+    before, threads = current(), _engine.threads()
+    _set(Options())
     yield
-    configure(**{name: getattr(Options(), name) for name in Options.__dataclass_fields__})
+    _set(before)
     _engine.set_threads(threads)
 
 
