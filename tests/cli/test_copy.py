@@ -90,7 +90,7 @@ def test_copy_with_little_memory_suggests_scratch(
     arguments += ["--memory", "4KB"]
     assert main([*arguments, "--dry-run"]) == 0
     told = capsys.readouterr()
-    assert re.search(r"read \d+\.\d times and written anew", told.out)
+    assert re.search(r"read \d+\.\d times and re-encoded", told.out)
     assert "--scratch" in told.err
     assert main([*arguments, "--scratch", str(tmp_path)]) == 0
     assert capsys.readouterr().err == ""

@@ -196,7 +196,7 @@ def test_verify_finds_unreachable_groups(data: Path, run: Run) -> None:
     (data / "data.zarr/deep/zarr.json").unlink()
     assert findings(run, "data.zarr") == [("missing", "deep/")]
     _, out, _ = run("verify", "data.zarr")
-    assert "nobody finds 'deep/shards'" in out
+    assert "which hides 'deep/shards'" in out
 
 
 def test_chunks_that_are_not_stored(data: Path, run: Run) -> None:

@@ -225,7 +225,7 @@ class _Examiner:
         keys = self.store.list(prefix)
         nodes = [key for key in keys if key.rpartition("/")[2] in _DOCUMENTS]
         if nodes:
-            message = f"{prefix!r} has no metadata, so nobody finds {nodes[0].rpartition('/')[0]!r}"
+            message = f"{prefix!r} has no metadata, which hides {nodes[0].rpartition('/')[0]!r}"
             yield Finding(
                 "missing", path, message + (" and others" if len(nodes) > 1 else ""), prefix
             )

@@ -126,7 +126,7 @@ def check_objects(codec: Codec, spec: ArraySpec, loc: str, problems: Problems) -
     """Add a problem if the elements of `spec` are not the objects that `codec` encodes."""
     expected = codec.object_type()
     if spec.data_type != expected:
-        message = f"codec {codec.name!r} takes objects of its own, not {spec.data_type.name}"
+        message = f"codec {codec.name!r} encodes its own object type, not {spec.data_type.name}"
         problems.add(loc, message, "mismatch")
 
 

@@ -243,7 +243,7 @@ def convert(
 
 def _describe_step(step: ConversionStep, recoded: set[str]) -> ConvertedNode:
     is_recoded = step.path in recoded
-    notes = [f"{problem}: read and written anew" for problem in step.problems if is_recoded]
+    notes = [f"{problem}: re-encoded" for problem in step.problems if is_recoded]
     return ConvertedNode(
         step.path,
         step.kind,

@@ -124,9 +124,9 @@ def _format_node(node: CopiedNode) -> str:
     if node.kind == "group":
         return f"/{node.path}: group"
     lengths = f"chunks {node.chunks}" + ("" if node.shards is None else f" in shards {node.shards}")
-    method = "as they are stored" if node.as_stored else "read and written anew"
+    method = "as they are stored" if node.as_stored else "re-encoded"
     if node.decodes >= 1.05:
-        method = f"read {node.decodes:.1f} times and written anew"
+        method = f"read {node.decodes:.1f} times and re-encoded"
     return f"/{node.path}: array, {node.size_bytes:,} bytes, {lengths}, {method}"
 
 
@@ -221,7 +221,7 @@ def copy_to(
     >>> a = tessarr.create_array("memory://rows", shape=(60, 60), dtype="f4", chunks=(1, 60))
     >>> a[...] = 7
     >>> tessarr.copy_to("memory://rows", "memory://columns", chunks=(60, 1))
-    /: array, 14,400 bytes, chunks (60, 1), read and written anew
+    /: array, 14,400 bytes, chunks (60, 1), re-encoded
     >>> tessarr.open("memory://columns")[0, :3]
     array([7., 7., 7.], dtype=float32)
     """
@@ -248,7 +248,7 @@ def copy_to(
             if not repair_zip(target, enabled=(resume or overwrite) and not dry_run):
                 error.add_note(
                     "if it was a copy that was killed, give resume=True to continue it, or "
-                    "overwrite=True to begin anew"
+                    "overwrite=True to start again"
                 )
                 raise
             target_store, base = locate_node(target, "a", target_path, format_of_copy)
@@ -317,7 +317,7 @@ def _execute_steps(copier: NodeCopier, steps: list[CopyStep], journal: Journal) 
     except BaseException as error:
         error.add_note(
             "what has been copied is kept: give resume=True to continue, or overwrite=True to "
-            "begin anew"
+            "start again"
         )
         with suppress(Exception):  # report only the first error
             journal.save(now=True)

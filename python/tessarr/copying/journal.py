@@ -66,7 +66,7 @@ class Journal:
         if not self._store.replace(self._key, self._bytes(), None):
             raise ExistsError(
                 f"a copy to here was interrupted, or goes on ({self._key!r} is there): give "
-                "resume=True to continue it, or overwrite=True to begin anew",
+                "resume=True to continue it, or overwrite=True to start again",
                 key=self._key,
             )
 
@@ -93,7 +93,7 @@ class Journal:
             if state.get(name) != self._state[name] or state.get(name) is None:
                 raise ArgumentError(
                     f"cannot resume the copy of {self._key!r}: {reason}; give overwrite=True to "
-                    "begin anew"
+                    "start again"
                 )
         self._state["done"] = state["done"]
 

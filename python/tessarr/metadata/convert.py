@@ -354,7 +354,7 @@ def _convert_chain_to_v2(
             conversion.add_problem(loc, f"format 2 has no codec {codec.label!r}")
         elif isinstance(codec, ItemFilter):
             if codec.ordered("little") != codec:
-                conversion.add_problem(loc, f"{codec.label!r} has a byte order of its own")
+                conversion.add_problem(loc, f"{codec.label!r} sets its byte order itself")
             codecs.append(codec.ordered("big" if data_type.big_endian else "little"))
         else:
             codecs.append(codec)

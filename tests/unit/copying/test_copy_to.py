@@ -249,7 +249,7 @@ def test_copy_to_overlapping_source_and_target_raises(tmp_path):
 def test_copy_to_dry_run_stores_nothing(rows, tmp_path):
     report = tessarr.copy_to(rows, tmp_path / "new", chunks=(60, 1), dry_run=True)
     assert not report.done
-    assert str(report) == "/: array, 16,800 bytes, chunks (60, 1), read and written anew"
+    assert str(report) == "/: array, 16,800 bytes, chunks (60, 1), re-encoded"
     assert json.loads(json.dumps(report.asdict()))["nodes"][0]["chunks"] == [60, 1]
     assert not (tmp_path / "new").exists()
     assert str(tessarr.copy_to(rows, tmp_path / "new.zip", dry_run=True)).endswith("are stored")
@@ -389,7 +389,7 @@ def interrupt(source, target, after, **settings):
 
 
 SETTINGS = {
-    "read and written anew": {"chunks": (60, 1), "memory_bytes": 1000},
+    "re-encoded": {"chunks": (60, 1), "memory_bytes": 1000},
     "as stored": {},
 }
 

@@ -129,7 +129,7 @@ class _RequestLogger:
         self._level = number
         self._logger = logging.getLogger("tessarr.store")
         if handler is not None:
-            self._logger = logging.Logger("tessarr.store", number)  # noqa: LOG001 (a handler of its own)
+            self._logger = logging.Logger("tessarr.store", number)  # noqa: LOG001 (not a registered logger)
             self._logger.addHandler(handler)
 
     def __call__(self, call: str, key: str, count: int, took_s: float, error: str | None) -> None:

@@ -206,7 +206,7 @@ class PathFile:
                 return "; a store that is open for writing has to be closed, or flushed, first"
             except OSError:
                 return ""
-        remedy = "" if self._mode == "r" else "; else delete it to begin anew"
+        remedy = "" if self._mode == "r" else "; else delete it to start again"
         return f"; if its writer was killed, ZipStore.repair finds what it had written{remedy}"
 
     def create_sibling(self) -> PathFile:
